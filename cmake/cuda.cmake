@@ -1,0 +1,12 @@
+# CUDA code is optional: AUTO takes it when a toolkit is there, ON insists, OFF never looks.
+set(TOPOTUNE_WITH_CUDA OFF)
+if(NOT TOPOTUNE_CUDA STREQUAL OFF)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(TOPOTUNE_WITH_CUDA ON)
+  elseif(TOPOTUNE_CUDA STREQUAL ON)
+    message(FATAL_ERROR "TOPOTUNE_CUDA=ON, but no CUDA compiler was found; set CUDACXX or use AUTO")
+  endif()
+endif()
+message(STATUS "CUDA parts: ${TOPOTUNE_WITH_CUDA}")

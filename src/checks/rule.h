@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/finding.h"
+#include "model/machine.h"
+
+namespace topotune::checks {
+
+// A row of data/rules.tsv: the specification of one rule. Texts live there, the condition in a function.
+struct RuleText {
+  std::string_view id, severity, input, title, condition, evidence_needed, not_when, impact, remedy, source, since,
+      priority;
+};
+std::span<const RuleText> catalogue();           // in the file's order
+const RuleText* find_rule(std::string_view id);  // null: no such rule
+
+struct NotEvaluated {
+  std::string why;
+};
+struct Clean {
+  std::string why;  // "no RDMA NIC": said in verbose output; usually empty
+};
+using Outcome = std::variant<Clean, std::vector<model::Finding>, NotEvaluated>;
+
+// What a rule may look at. Pure: no Host, no clock.
+struct Evidence {
+  const model::Machine* machine = nullptr;
+  std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)
+  std::string nccl_version;         // "--nccl-version" or found; "" unknown
+  bool multi_node_job = false;
+};
+
+// One entry a rule; each family file exports a span of these, rules.cc joins them in a visible table.
+struct Rule {
+  std::string_view id;
+  Outcome (*evaluate)(const Evidence&);
+};
+
+// A finding with the catalogue's title, severity, impact, remedy and reference filled in.
+model::Finding finding(std::string_view rule, std::string subject, std::string expected, std::string observed,
+                       std::vector<model::Evidence> evidence);
+
+model::Diagnosis run(const Evidence& evidence);
+
+}  // namespace topotune::checks

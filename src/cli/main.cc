@@ -1,0 +1,63 @@
+#include <csignal>
+
+#include "cli/cli.h"
+
+namespace topotune::cli {
+
+#define VERB(name) void add_##name(CLI::App&, Globals&, int&);
+#include "verbs.inc"
+#undef VERB
+
+namespace {
+
+constexpr AddVerb kVerbs[] = {
+#define VERB(name) add_##name,
+#include "verbs.inc"
+#undef VERB
+};
+
+void add_globals(CLI::App& app, Globals& globals) {
+  app.add_flag("--json", globals.json, "print the JSON document (CLI contract)");
+  app.add_option("-o,--output", globals.output, "write the result to FILE")->type_name("FILE");
+  app.add_flag("-q,--quiet", globals.quiet, "say nothing on stderr but errors");
+  app.add_flag("-v,--verbose", globals.verbose, "say more");
+  app.add_option("--color", globals.color, "colours")->check(CLI::IsMember({"auto", "always", "never"}))->type_name("WHEN");
+  app.add_option("--kind", globals.kind, "what the input is, when its content is not to decide")->type_name("KIND");
+  app.add_option("--sysroot", globals.sysroot, "folder that stands for / (a recorded machine)")->type_name("DIR");
+  app.add_option("--nccl-version", globals.nccl_version, "NCCL version where no file tells it")->type_name("V");
+  app.add_option("--ucx-version", globals.ucx_version, "UCX version where no file tells it")->type_name("V");
+  app.add_option("--driver-version", globals.driver_version, "NVIDIA driver version where no file tells it")->type_name("V");
+}
+
+int run(int argc, char** argv) {
+  Globals globals;
+  int status = kOk;
+  CLI::App app{"topotune: GPU topology and communication: read it, diagnose it, explain it", "topotune"};
+  app.set_version_flag("--version", std::string("topotune ") + TOPOTUNE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer("Try: topotune check\n     topotune show nvidia-smi-topo.txt\n     topotune explain PIX");
+  add_globals(app, globals);
+  for (const auto add : kVerbs) add(app, globals, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    std::fprintf(stderr, "topotune: %s\nhint: topotune --help\n", e.what());
+    return kUsage;
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace topotune::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return topotune::cli::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "topotune: internal error: %s\n", e.what());
+    return topotune::cli::kUnknown;
+  }
+}

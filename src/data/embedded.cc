@@ -1,0 +1,18 @@
+#include "data/embedded.h"
+
+// The assembler copies the files in; TOPOTUNE_DATA_DIR is an absolute path given by CMake.
+#define EMBED(symbol, file)                                                            \
+  __asm__(".section .rodata\n.global topotune_" #symbol "\n.global topotune_" #symbol \
+          "_end\ntopotune_" #symbol ":\n.incbin \"" TOPOTUNE_DATA_DIR "/" file         \
+          "\"\ntopotune_" #symbol "_end:\n.byte 0\n.previous\n");                      \
+  extern "C" const char topotune_##symbol[];                                           \
+  extern "C" const char topotune_##symbol##_end[];                                     \
+  namespace topotune::data {                                                           \
+  std::string_view symbol() {                                                          \
+    return {topotune_##symbol, static_cast<std::size_t>(topotune_##symbol##_end - topotune_##symbol)}; \
+  }                                                                                    \
+  }
+
+EMBED(rules_tsv, "rules.tsv")
+EMBED(nccl_env_tsv, "nccl-env.tsv")
+EMBED(ucx_env_tsv, "ucx-env.tsv")

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/topology.h"
+
+namespace topotune::model {
+
+// Every unordered pair of GPUs and NICs once, in document order (GPUs, then NICs): the stated matrix where there is
+// one, otherwise derived from the PCI tree and the NVLinks by nvidia-smi's classes (NCCL's for NCCL XML).
+std::vector<Path> paths_of(const Topology& topology);
+
+// Connected groups over NVLink/xGMI, groups of one left out; ids in document order.
+std::vector<std::vector<std::string>> islands_of(const Topology& topology, const std::vector<Path>& paths);
+
+struct GpuNics {
+  std::string gpu;
+  std::vector<std::string> nics;
+  PathType type;
+};
+// For each GPU all NICs of its best path class (PIX, PXB, PHB, NODE, SYS) and no others.
+std::vector<GpuNics> pairs_of(const Topology& topology, const std::vector<Path>& paths);
+
+// "full mesh", "NVSwitch", "ring", "hybrid cube mesh", "bridged pairs", "none" ...: one word for people, and why.
+struct Shape {
+  std::string name;
+  std::string why;
+};
+Shape shape_of(const Topology& topology, const std::vector<Path>& paths);
+
+}  // namespace topotune::model
