@@ -26,11 +26,11 @@ std::vector<Device> devices_of(const Topology& topology, const PciTree& tree) {
   std::vector<Device> out;
   for (std::size_t i = 0; i < topology.gpus.size() && out.size() < kMaxPathDevices; ++i) {
     const auto& gpu = topology.gpus[i];
-    out.push_back({gpu.id, tree.route_to(gpu.bdf, gpu.numa), i});
+    out.push_back({gpu.id, tree.route_to(gpu), i});
   }
   for (std::size_t i = 0; i < topology.nics.size() && out.size() < kMaxPathDevices; ++i) {
     const auto& nic = topology.nics[i];
-    out.push_back({nic.id, tree.route_to(nic.bdf, nic.numa), std::nullopt});
+    out.push_back({nic.id, tree.route_to(nic), std::nullopt});
   }
   return out;
 }
@@ -57,11 +57,21 @@ std::optional<PathType> across(const Topology& topology, const Route& a, const R
   return std::nullopt;
 }
 
+// A link between two switches beside the tree (NCCL's pcilink).
+bool peers(const Route& a, const Route& b) {
+  return std::ranges::any_of(a.up, [&](const PciDevice* one) {
+    return std::ranges::any_of(b.up, [&](const PciDevice* other) {
+      return std::ranges::find(one->peer_links, other->id) != one->peer_links.end() ||
+             std::ranges::find(other->peer_links, one->id) != other->peer_links.end();
+    });
+  });
+}
+
 // nvidia-smi's PIX is one switch, whose two ports are two bridges; NCCL's tree has one element a switch.
 std::optional<PathType> class_of(const Topology& topology, const Route& a, const Route& b) {
   if (a.device != nullptr && a.device == b.device) return PathType::pix;
   const auto shared = shared_bridges(a.up, b.up);
-  if (shared == 0) return across(topology, a, b);
+  if (shared == 0) return peers(a, b) ? PathType::pxb : across(topology, a, b);
   const auto left = a.up.size() - shared, right = b.up.size() - shared;
   const std::size_t most = topology.nccl_classes ? 0 : 1;
   return left <= most && right <= most ? PathType::pix : PathType::pxb;
@@ -83,7 +93,7 @@ std::optional<std::string_view> nccl_class(const Topology& topology, const Devic
   const auto left = nccl_chain(a, topology.nccl_classes), right = nccl_chain(b, topology.nccl_classes);
   const auto shared = shared_bridges(left, right);
   if (shared > 0) return switches_below(left, shared) + switches_below(right, shared) == 0 ? "PIX" : "PXB";
-  if (*type == PathType::sys) return "SYS";
+  if (*type == PathType::pxb || *type == PathType::sys) return name_of(*type);
   const bool c2c = x.gpu && !y.gpu && topology.gpus[*x.gpu].c2c;
   return c2c ? "P2C" : "PHB";
 }

@@ -78,6 +78,7 @@ struct PciDevice {
   std::optional<CpuSet> local_cpus;
   std::optional<std::string> driver;
   std::optional<bool> virtual_function;
+  std::vector<std::string> peer_links;  // ids of switches joined to this one beside the tree (NCCL's pcilink)
   bool pcie_switch_port = false;  // upstream or downstream port of a switch, as against a root port
   bool root_port = false;
   std::string source;  // where it was read
@@ -108,6 +109,7 @@ struct Gpu {
   std::string id;  // "GPU<n>" in the input's own numbering
   int index = 0;
   std::optional<std::string> bdf, name, uuid;
+  std::string pci;  // id in Topology::pci where that is not `bdf` (several machines in one file, one bdf twice)
   std::optional<std::uint16_t> pci_vendor, pci_device;
   std::optional<int> sm;  // 90: compute capability 9.0; gfx number for AMD (rccl "gcn")
   std::optional<int> numa;
@@ -127,6 +129,7 @@ struct Nic {
   int index = 0;
   std::optional<std::string> name;  // RDMA device ("mlx5_0") or netdev
   std::optional<std::string> bdf;
+  std::string pci;  // id in Topology::pci where that is not `bdf`
   std::optional<int> numa;
   std::optional<std::string> link_layer;  // "InfiniBand", "Ethernet"
   std::optional<GbitsPerSec> rate;
@@ -134,6 +137,7 @@ struct Nic {
   bool is_virtual = false;  // no PCI device behind it
   bool rdma = false;
   std::optional<int> port;
+  std::optional<std::uint64_t> guid;
   std::vector<std::string> netdevs;
 };
 

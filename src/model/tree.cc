@@ -13,13 +13,21 @@ const PciDevice* PciTree::find(std::string_view id) const {
   return found == by_id_.end() ? nullptr : found->second;
 }
 
-Route PciTree::route_to(const std::optional<std::string>& bdf, std::optional<int> numa) const {
+template <class Device>
+static std::string id_of(const Device& device) {
+  return device.pci.empty() ? device.bdf.value_or("") : device.pci;
+}
+
+Route PciTree::route_to(const Gpu& gpu) const { return route(id_of(gpu), gpu.numa); }
+Route PciTree::route_to(const Nic& nic) const { return route(id_of(nic), nic.numa); }
+
+Route PciTree::route(const std::string& id, std::optional<int> numa) const {
   Route route;
-  route.device = bdf ? find(*bdf) : nullptr;
+  route.device = id.empty() ? nullptr : find(id);
   route.numa = numa;
   if (route.device == nullptr) {
     // NCCL hangs what has no PCI device below the cpu element itself.
-    if (!bdf && numa && topology_->nccl_classes) route.root = "cpu" + std::to_string(*numa);
+    if (id.empty() && numa && topology_->nccl_classes) route.root = "cpu" + std::to_string(*numa);
     return route;
   }
   route.root = route.device->root;

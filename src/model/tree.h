@@ -27,9 +27,12 @@ class PciTree {
 
   explicit PciTree(const Topology& topology);
   const PciDevice* find(std::string_view id) const;  // by id; null when absent
-  Route route_to(const std::optional<std::string>& bdf, std::optional<int> numa) const;
+  Route route_to(const Gpu& gpu) const;
+  Route route_to(const Nic& nic) const;
 
  private:
+  Route route(const std::string& id, std::optional<int> numa) const;  // id "": no PCI device
+
   const Topology* topology_;
   std::unordered_map<std::string_view, const PciDevice*> by_id_;
 };
