@@ -60,13 +60,19 @@ bool is_compute_name(std::string_view name) {
   return false;
 }
 
-bool is_rdma_type(std::string_view osdev_type) {
-  // Versions 1 and 2 number the types (3: OpenFabrics); version 3 has a mask (32: OpenFabrics, 16: network).
-  const auto type = parse_int<int>(osdev_type);
-  return type && (*type == 3 || (*type & 32) != 0);
-}
+// Versions 1 and 2 number the types of operating system devices, version 3 has bits.
+struct OsDevTypes {
+  bool bits = false;
 
-bool is_network_type(std::string_view osdev_type) { return osdev_type == "2" || osdev_type == "16"; }
+  bool rdma(std::string_view type) const { return is(type, 3, 32); }
+  bool network(std::string_view type) const { return is(type, 2, 16) && !rdma(type); }
+
+ private:
+  bool is(std::string_view text, int number, int bit) const {
+    const auto type = parse_int<int>(text);
+    return type && (bits ? (*type & bit) != 0 : *type == number);
+  }
+};
 
 // One PCI device that is kept, with the operating system's devices on it.
 struct Found {
@@ -81,6 +87,8 @@ class Reader {
 
   Result<model::Topology> read() {
     out_.source.kind = model::SourceKind::hwloc_xml;
+    const auto version = document_.roots.empty() ? std::nullopt : at(document_.roots[0]).get("version");
+    types_.bits = version && parse_double(*version).value_or(0) >= 3;
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
       if (at(i).name == "object") object(i);
       if (at(i).name == "info") info(at(i));
@@ -388,6 +396,7 @@ class Reader {
   // One NIC an RDMA device; without any, one a PCI function, named by its first network interface.
   void add_nics(const Found& found, model::Nic nic) {
     std::vector<std::size_t> rdma;
+    std::set<std::string> layers;
     for (const auto i : found.os_devices) {
       const auto type = attribute(i, "osdev_type");
       if (is_rdma_type(type)) rdma.push_back(i);
@@ -395,6 +404,7 @@ class Reader {
         nic.netdevs.emplace_back(attribute(i, "name"));
       if (is_network_type(type) && !nic.link_layer) nic.link_layer = link_layer(i);
     }
+    if (layers.size() == 1) nic.link_layer = *layers.begin();  // a card with a port of each kind has none
     if (rdma.empty()) {
       if (!nic.netdevs.empty()) nic.name = nic.netdevs[0];
       add(std::move(nic));
@@ -429,7 +439,7 @@ class Reader {
   void nic_without_pci() {
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
       if (at(i).name != "object" || type_of(i) != "OSDev" || contexts_[i].pci != kNone) continue;
-      if (!is_rdma_type(attribute(i, "osdev_type")) || !at(i).get("name")) continue;
+      if (!types_.rdma(attribute(i, "osdev_type")) || !at(i).get("name")) continue;
       model::Nic nic;
       nic.name = *at(i).get("name");
       nic.rdma = true;
@@ -566,6 +576,7 @@ class Reader {
   std::vector<Context> contexts_;  // one an element
   model::Topology out_;
   model::CpuModel cpu_;
+  OsDevTypes types_;
   bool objects_ = false;
   std::size_t machine_ = kNone;
   std::vector<std::size_t> numa_, pci_devices_;
