@@ -179,16 +179,20 @@ class Writer {
     const auto tag = pci_tag(node);
     const bool named =
         std::ranges::any_of(node.nics, [](const model::Nic* nic) { return nic->name.has_value(); });
-    if (node.children.empty() && node.gpu == nullptr && !named && node.device->peer_links.empty())
+    const bool gpu = node.gpu != nullptr && tells_more(*node.gpu);
+    if (node.children.empty() && !gpu && !named && node.device->peer_links.empty())
       return line(depth, tag + "/>");
     line(depth, tag + ">");
-    if (node.gpu != nullptr) write_gpu(*node.gpu, depth + 1);
+    if (gpu) write_gpu(*node.gpu, depth + 1);
     if (named) write_nets(node.nics, depth + 1);
     for (const auto child : node.children) write_pci(child, depth + 1);
     for (const auto& peer : node.device->peer_links)
       line(depth + 1, fmt::format("<pcilink target=\"{}\"/>", word(busid(peer))));
     line(depth, "</pci>");
   }
+
+  // Whether a gpu element says more than the class does; its dev alone may not be NVML's number.
+  static bool tells_more(const model::Gpu& gpu) { return gpu.sm || gpu.gdr || !gpu.links.empty() || gpu.c2c; }
 
   // Without the machine in front and what makes a repeated one unique.
   static std::string busid(std::string_view id) {

@@ -399,10 +399,10 @@ class Reader {
     std::set<std::string> layers;
     for (const auto i : found.os_devices) {
       const auto type = attribute(i, "osdev_type");
-      if (is_rdma_type(type)) rdma.push_back(i);
-      if (is_network_type(type) && !attribute(i, "name").empty())
-        nic.netdevs.emplace_back(attribute(i, "name"));
-      if (is_network_type(type) && !nic.link_layer) nic.link_layer = link_layer(i);
+      if (types_.rdma(type)) rdma.push_back(i);
+      if (!types_.network(type)) continue;
+      if (const auto name = at(i).get("name")) nic.netdevs.emplace_back(*name);
+      if (const auto layer = link_layer(i)) layers.insert(*layer);
     }
     if (layers.size() == 1) nic.link_layer = *layers.begin();  // a card with a port of each kind has none
     if (rdma.empty()) {
