@@ -45,9 +45,11 @@ Fabric::Fabric(const Topology& topology) : ends_(topology.gpus.size()) {
       if (group.count <= 0) continue;
       const auto gpu = places.find(group.to);
       if (gpu != places.end()) {
-        if (gpu->second != i) ends.direct.push_back({gpu->second, group.count, group.xgmi, rate_of(group)});
+        if (gpu->second != i)
+          ends.direct.push_back({gpu->second, group.count, group.xgmi, group.counted, rate_of(group)});
       } else if (switches.contains(group.to)) {
         ends.to_switch += group.count;
+        ends.switch_counted &= group.counted;
         ends.switch_rate = rate_of(group);
       } else if (group.to.empty()) {
         ends.unknown = true;
@@ -68,11 +70,13 @@ std::optional<FabricPath> Fabric::between(std::size_t a, std::size_t b) const {
   if (there != nullptr || back != nullptr) {
     const auto& one = there != nullptr ? *there : *back;
     const int links = there != nullptr && back != nullptr ? std::min(there->count, back->count) : one.count;
-    return FabricPath{one.xgmi ? PathType::xgmi : PathType::nvl, links, one.rate};
+    return FabricPath{one.xgmi ? PathType::xgmi : PathType::nvl,
+                      one.counted ? std::optional(links) : std::nullopt, one.rate};
   }
   const int through = std::min(ends_[a].to_switch, ends_[b].to_switch);
   if (through == 0) return std::nullopt;
-  return FabricPath{PathType::nvl, through, ends_[a].switch_rate};
+  const bool counted = ends_[a].switch_counted && ends_[b].switch_counted;
+  return FabricPath{PathType::nvl, counted ? std::optional(through) : std::nullopt, ends_[a].switch_rate};
 }
 
 bool Fabric::undecided(std::size_t a, std::size_t b) const { return ends_[a].unknown && ends_[b].unknown; }

@@ -11,7 +11,7 @@ namespace topotune::model {
 // What the NVLinks or xGMI links of two GPUs say about their pair.
 struct FabricPath {
   PathType type = PathType::nvl;
-  int links = 0;               // of the narrower hop
+  std::optional<int> links;    // of the narrower hop
   std::optional<double> rate;  // GB/s of one link, one direction, where the input tells
 };
 
@@ -29,13 +29,13 @@ class Fabric {
   struct Direct {
     std::size_t to;
     int count;
-    bool xgmi;
+    bool xgmi, counted;
     std::optional<double> rate;
   };
   struct Ends {
     std::vector<Direct> direct;  // sorted by `to`
     int to_switch = 0;
-    bool unknown = false;
+    bool switch_counted = true, unknown = false;
     std::optional<double> switch_rate;
   };
   static const Direct* find(const Ends& ends, std::size_t to);

@@ -47,9 +47,12 @@ std::optional<PathType> across(const Topology& topology, const Route& a, const R
     if (a.root.empty() || b.root.empty() || host_of(a.root) != host_of(b.root)) return std::nullopt;
     return a.root == b.root ? PathType::phb : PathType::sys;
   }
-  if (a.device == nullptr || b.device == nullptr || a.root.empty() || b.root.empty()) return std::nullopt;
-  if (a.root == b.root) return PathType::phb;
-  if (a.numa && b.numa) return *a.numa == *b.numa ? PathType::node : PathType::sys;
+  if (a.device == nullptr || b.device == nullptr) return std::nullopt;
+  const bool roots = !a.root.empty() && !b.root.empty();
+  if (roots && a.root == b.root) return PathType::phb;
+  if (a.numa && b.numa && *a.numa != *b.numa) return PathType::sys;
+  if (!roots) return std::nullopt;
+  if (a.numa && b.numa) return PathType::node;
   if (topology.numa.size() == 1) return PathType::node;
   const auto &cpus = a.device->local_cpus, &others = b.device->local_cpus;
   if (cpus && others && !cpus->empty() && !others->empty() && !cpus->intersects(*others))

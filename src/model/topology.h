@@ -96,6 +96,7 @@ struct NvLinkGroup {
   int count = 0;
   bool xgmi = false;
   std::optional<GBytesPerSec> per_link;  // one direction
+  bool counted = true;                   // false: joined, but how many links is unknown; `count` is 1
 };
 
 // GPU to its CPU, chip to chip (Grace).

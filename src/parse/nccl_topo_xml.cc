@@ -235,7 +235,7 @@ class Reader {
     device.subsystem_device = hex(element, "subsystem_device", parse_pci_id);
     device.capable.gts = hex(element, "link_speed", parse_link_speed);
     device.capable.width = hex(element, "link_width", parse_link_width);
-    device.kind = kind_of(device.class_code, device.vendor);
+    device.kind = kind_of(device.class_code, device.vendor, device.device);
     device.source = fmt::format("line {}", element.line);
     return device;
   }

@@ -35,15 +35,27 @@ std::optional<std::uint16_t> parse_pci_id(std::string_view text) {
   return static_cast<std::uint16_t>(*value);
 }
 
-PciKind kind_of(std::optional<std::uint32_t> class_code, std::optional<std::uint16_t> vendor) {
+namespace {
+
+// Vendors of consoles and virtual displays; AMD's VGA adapters before Radeon HD 7000 (GCN) are no compute
+// devices.
+bool console(std::uint32_t sub, std::optional<std::uint16_t> vendor, std::optional<std::uint16_t> device) {
+  for (const int one : {0x1a03, 0x102b, 0x18ca, 0x1234, 0x1013, 0x1b36, 0x15ad, 0x1414, 0x1af4}) {
+    if (vendor == one) return true;
+  }
+  return sub == 0x0300 && vendor == 0x1002 && device && *device < 0x6600;
+}
+
+}  // namespace
+
+PciKind kind_of(std::optional<std::uint32_t> class_code, std::optional<std::uint16_t> vendor,
+                std::optional<std::uint16_t> device) {
   if (!class_code) return PciKind::other;
   const auto sub = *class_code >> 8, base = *class_code >> 16;
-  const bool console =
-      vendor == 0x1a03 || vendor == 0x102b || vendor == 0x18ca || vendor == 0x1234 || vendor == 0x1013;
   if (sub == 0x0600) return PciKind::host_bridge;
   if (sub == 0x0604 || sub == 0x0609 || sub == 0x0801) return PciKind::bridge;
   if (sub == 0x0680) return vendor && vendor != 0x10de ? PciKind::other : PciKind::nvswitch;
-  if (base == 0x03 || sub == 0x1200) return console ? PciKind::other : PciKind::gpu;
+  if (base == 0x03 || sub == 0x1200) return console(sub, vendor, device) ? PciKind::other : PciKind::gpu;
   if (base == 0x02 || sub == 0x0c06) return PciKind::nic;
   return PciKind::other;
 }
