@@ -31,6 +31,7 @@ using Outcome = std::variant<Clean, std::vector<model::Finding>, NotEvaluated>;
 // What a rule may look at. Pure: no Host, no clock.
 struct Evidence {
   const model::Machine* machine = nullptr;
+  const std::vector<model::Path>* paths = nullptr;  // of the machine; run() fills it in
   std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)
   std::string nccl_version;         // "--nccl-version" or found; "" unknown
   bool multi_node_job = false;
