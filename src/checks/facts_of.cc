@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 
@@ -29,10 +30,6 @@ std::vector<model::Path> paths_in(const Evidence& evidence) {
   return evidence.paths != nullptr ? *evidence.paths : model::paths_of(evidence.machine->topology);
 }
 
-const model::PciDevice* pci_of(const model::Topology& topology, const std::optional<std::string>& bdf) {
-  return bdf ? model::find_pci(topology, *bdf) : nullptr;
-}
-
 const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& nic) {
   const auto found = std::ranges::find_if(machine.ports, [&](const model::RdmaPort& port) {
     if (nic.port && *nic.port != port.port) return false;
@@ -41,17 +38,40 @@ const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& 
   return found == machine.ports.end() ? nullptr : &*found;
 }
 
-std::vector<const model::PciDevice*> bridges_above(const model::Topology& topology,
-                                                   const model::PciDevice& device) {
+PciTree::PciTree(const model::Topology& topology) {
+  for (const auto& device : topology.pci) {
+    by_id_.emplace(device.id, &device);
+    by_parent_.emplace(device.parent, &device);
+  }
+}
+
+const model::PciDevice* PciTree::find(std::string_view id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+const model::PciDevice* PciTree::find(const std::optional<std::string>& id) const {
+  return id ? find(std::string_view(*id)) : nullptr;
+}
+
+std::vector<const model::PciDevice*> PciTree::above(const model::PciDevice& device) const {
   constexpr std::size_t kDeepest = 64;  // PCI has 256 buses a domain, real trees fewer than ten levels
   std::vector<const model::PciDevice*> chain;
-  for (const auto* at = model::find_pci(topology, device.parent); at != nullptr && chain.size() < kDeepest;
-       at = model::find_pci(topology, at->parent)) {
+  for (const auto* at = find(std::string_view(device.parent)); at != nullptr && chain.size() < kDeepest;
+       at = find(std::string_view(at->parent))) {
     if (at == &device || std::ranges::find(chain, at) != chain.end()) break;
     chain.push_back(at);
     if (at->parent.empty()) break;
   }
   return chain;
+}
+
+std::vector<const model::PciDevice*> PciTree::below(const model::PciDevice& bridge) const {
+  std::vector<const model::PciDevice*> out;
+  const auto [first, last] = by_parent_.equal_range(bridge.id);
+  for (auto at = first; at != last; ++at)
+    if (at->second != &bridge) out.push_back(at->second);
+  return out;
 }
 
 std::string name_of(const model::Nic& nic) { return nic.name.value_or(nic.id); }

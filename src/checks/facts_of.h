@@ -1,7 +1,7 @@
 #pragma once
 
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,12 +48,24 @@ model::Evidence evidence_of(const model::Fact<T>& fact, std::string text) {
 // The machine's paths: those that run() derived once, else derived now.
 std::vector<model::Path> paths_in(const Evidence& evidence);
 
-// Both null for an unknown address.
-const model::PciDevice* pci_of(const model::Topology& topology, const std::optional<std::string>& bdf);
-const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& nic);
+// The PCI devices of a topology by address. Lookups cost a logarithm, also in machines that nobody has built.
+class PciTree {
+ public:
+  explicit PciTree(const model::Topology& topology);
+  const model::PciDevice* find(std::string_view id) const;  // null: not there
+  const model::PciDevice* find(const std::optional<std::string>& id) const;
+  // Bridges from the device's parent to its root port; stops at a cycle.
+  std::vector<const model::PciDevice*> above(const model::PciDevice& device) const;
+  // Devices whose parent is this one.
+  std::vector<const model::PciDevice*> below(const model::PciDevice& bridge) const;
 
-// Bridges from the device's parent to its root port; stops at a cycle.
-std::vector<const model::PciDevice*> bridges_above(const model::Topology& topology, const model::PciDevice& device);
+ private:
+  std::map<std::string_view, const model::PciDevice*> by_id_;
+  std::multimap<std::string_view, const model::PciDevice*> by_parent_;
+};
+
+// The first port of the NIC's RDMA device (the NIC's own port where it names one); null when unknown.
+const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& nic);
 
 // "GPU0", "mlx5_0", else the address: how people name a PCI device.
 std::string name_of_device(const model::Topology& topology, const model::PciDevice& device);

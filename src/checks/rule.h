@@ -47,6 +47,11 @@ struct Rule {
 model::Finding finding(std::string_view rule, std::string subject, std::string expected, std::string observed,
                        std::vector<model::Evidence> evidence);
 
+// Every rule about a machine or a topology file, in the catalogue's order. A rule whose facts are missing is listed
+// under `not_checked` with the reason.
 model::Diagnosis run(const Evidence& evidence);
+
+// Worst first, then by rule and subject.
+void sort_findings(std::vector<model::Finding>& findings);
 
 }  // namespace topotune::checks
