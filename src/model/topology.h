@@ -87,6 +87,8 @@ struct PciDevice {
   std::optional<int> max_read_request, max_payload;
   std::optional<bool> ats_enabled;
   std::optional<bool> config_all_ones;  // fallen off the bus
+  std::optional<std::string> power_state;  // "D0", "D3cold"
+  std::optional<bool> l1_aspm;             // link/l1_aspm
   std::string config_why;               // why the extended space was not read
 };
 
