@@ -4,6 +4,7 @@
 
 #include "parse/hwloc_xml.h"
 #include "parse/nccl_topo_xml.h"
+#include "parse/nvidia_smi_topo.h"
 
 namespace topotune::parse {
 
@@ -13,6 +14,7 @@ constexpr Format kFormats[] = {
     {SourceKind::nccl_topo_xml, looks_like_nccl_topo_xml, parse_nccl_topo_xml},
     {SourceKind::rccl_topo_xml, looks_like_nccl_topo_xml, parse_nccl_topo_xml},
     {SourceKind::hwloc_xml, looks_like_hwloc_xml, parse_hwloc_xml},
+    {SourceKind::nvidia_smi_topo, looks_like_nvidia_smi_topo, parse_nvidia_smi_topo},
 };
 
 std::span<const Format> formats() { return kFormats; }
