@@ -3,8 +3,11 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "emit/matrix.h"
 #include "emit/nccl_xml.h"
+#include "emit/svg.h"
 #include "emit/topology_json.h"
+#include "emit/tree.h"
 #include "model/paths.h"
 
 namespace topotune::cli {
@@ -14,6 +17,8 @@ namespace {
 struct ShowOptions {
   std::string input = "live";
   std::string nccl_xml;  // FILE, "-" is standard output, "" not asked for
+  std::string svg;       // likewise
+  bool tree = false;
 };
 
 void say_warnings(const Globals& globals, const model::Topology& topology) {
@@ -23,17 +28,6 @@ void say_warnings(const Globals& globals, const model::Topology& topology) {
     fmt::print(stderr, "topotune: {}{}: warning: {}\n", printable(topology.source.name), line,
                printable(warning.text));
   }
-}
-
-// One line a device and the paths of each GPU: what a person needs until a picture is asked for.
-std::string summary(const model::Topology& topology) {
-  std::string out;
-  for (const auto& path : model::paths_of(topology)) {
-    const std::string links =
-        path.type == model::PathType::nvl && path.nvlinks ? fmt::format("{}", *path.nvlinks) : "";
-    out += fmt::format("{}  {}  {}{}\n", path.a, path.b, path.type ? name_of(*path.type) : "?", links);
-  }
-  return out;
 }
 
 int write_file(const Globals& globals, const std::string& file, const std::string& text) {
@@ -64,7 +58,14 @@ int show(const ShowOptions& options, const Globals& globals) {
     const int status = write_nccl_xml(options, globals, topology);
     if (status != kOk || !globals.json) return status;
   }
-  return write_result(globals, globals.json ? emit::topology_json(topology) : summary(topology));
+  if (!options.svg.empty()) {
+    const int status = write_file(globals, options.svg, emit::topology_svg(topology, model::paths_of(topology)));
+    if (status != kOk || !globals.json) return status;
+  }
+  if (globals.json) return write_result(globals, emit::topology_json(topology));
+  const bool color = use_color(globals);
+  return write_result(globals, options.tree ? emit::tree_text(topology, color)
+                                            : emit::matrix_text(topology, model::paths_of(topology), color));
 }
 
 }  // namespace
@@ -73,6 +74,8 @@ void add_show(CLI::App& app, Globals& globals, int& status) {
   const auto options = std::make_shared<ShowOptions>();
   auto* verb = app.add_subcommand("show", "topology of a machine or of a file");
   verb->add_option("INPUT", options->input, "live (the default), a file, or - for standard input");
+  verb->add_flag("--tree", options->tree, "NUMA nodes, host bridges, switches and devices as a tree");
+  verb->add_option("--svg", options->svg, "write a drawing to FILE")->type_name("FILE");
   verb->add_option("--nccl-xml", options->nccl_xml, "write NCCL topology XML (NCCL_TOPO_FILE) to FILE")
       ->type_name("FILE");
   verb->footer(
@@ -80,6 +83,7 @@ void add_show(CLI::App& app, Globals& globals, int& status) {
       "  topotune show                          this machine\n"
       "  topotune show topo.txt                 nvidia-smi topo -m text, also inside a pasted issue\n"
       "  topotune show ncclSystem.xml --json    NCCL or RCCL topology XML as topotune.topology/1\n"
+      "  topotune show --svg topo.svg           a drawing\n"
       "  topotune show --nccl-xml topo.xml      what NCCL_TOPO_FILE takes\n"
       "  lstopo --of xml - | topotune show -    hwloc XML");
   verb->callback([options, &globals, &status] { status = show(*options, globals); });
