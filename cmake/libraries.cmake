@@ -15,8 +15,9 @@ target_link_libraries(topotune_fmt INTERFACE fmt::fmt-header-only)
 # static_library(NAME header archive): an imported static archive, searched by name.
 function(static_library name header archive)
   find_path(${name}_INCLUDE ${header} REQUIRED)
-  find_library(${name}_ARCHIVE ${archive} REQUIRED)
-  add_library(${name} STATIC IMPORTED GLOBAL)
+  string(REGEX REPLACE "^lib|\\.a$" "" shared ${archive})
+  find_library(${name}_ARCHIVE NAMES ${archive} ${shared} REQUIRED)
+  add_library(${name} UNKNOWN IMPORTED GLOBAL)
   set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${${name}_ARCHIVE}
     INTERFACE_INCLUDE_DIRECTORIES ${${name}_INCLUDE})
 endfunction()

@@ -1,5 +1,6 @@
 #include <csignal>
 
+#include "base/text.h"
 #include "cli/cli.h"
 
 namespace topotune::cli {
@@ -29,6 +30,15 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_option("--driver-version", globals.driver_version, "NVIDIA driver version where no file tells it")->type_name("V");
 }
 
+// The first word of the command line that is no option, when no verb was recognised.
+std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (!app.get_subcommands().empty()) return "";
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] != '-') return topotune::printable(argv[i]);
+  }
+  return "";
+}
+
 int run(int argc, char** argv) {
   Globals globals;
   int status = kOk;
@@ -43,6 +53,10 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
+    if (const auto verb = unknown_verb(app, argc, argv); !verb.empty()) {
+      std::fprintf(stderr, "topotune: there is no verb '%s'\nhint: topotune --help lists them\n", verb.c_str());
+      return kUsage;
+    }
     std::fprintf(stderr, "topotune: %s\nhint: topotune --help\n", e.what());
     return kUsage;
   }

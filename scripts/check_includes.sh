@@ -1,0 +1,32 @@
+#!/bin/sh
+# Arrows point one way: each folder of src/ includes only what its line allows (DESIGN.md has the picture).
+set -eu
+cd "$(dirname "$0")/../src"
+allowed() {
+  case $1 in
+    base) echo base ;;
+    data) echo data base ;;
+    model) echo model base ;;
+    parse) echo parse model base ;;
+    host) echo host base ;;
+    discover) echo discover host parse model base ;;
+    checks) echo checks parse host model base data ;;
+    lint) echo lint checks parse model base data ;;
+    emit) echo emit model base data ;;
+    cli) ls ;;
+    *) echo "$1" ;;
+  esac
+}
+bad=0
+for folder in *; do
+  [ -d "$folder" ] || continue
+  for other in $(grep -rhoE '^#include "[a-z]+/' "$folder" | sed 's/.*"//; s,/,,' | sort -u); do
+    case " $(allowed "$folder" | tr '\n' ' ') " in
+      *" $other "*) ;;
+      *) bad=1; grep -rnE "^#include \"$other/" "$folder" | sed "s/$/    ($folder may not include $other)/" ;;
+    esac
+  done
+done
+# Rule 1: text and models never see a machine.
+if grep -rnE 'fopen|ifstream|std::system|popen|host::Host' parse model --include='*.cc' --include='*.h'; then bad=1; fi
+exit $bad
