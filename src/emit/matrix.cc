@@ -59,6 +59,20 @@ std::string short_list(const std::optional<CpuSet>& cpus) {
   return list.size() <= 40 ? list : list.substr(0, 37) + "...";
 }
 
+// Items with commas between them, on lines of at most 110 columns, all indented like the first.
+std::string wrapped(const std::string& lead, const std::vector<std::string>& items) {
+  std::string out;
+  std::string line = lead;
+  for (const auto& item : items) {
+    if (line.size() > lead.size() && line.size() + item.size() + 2 > 110) {
+      out += line + ",\n";
+      line = std::string(lead.size(), ' ');
+    }
+    line += (line.size() > lead.size() ? ", " : "") + item;
+  }
+  return items.empty() ? "" : out + line + "\n";
+}
+
 class Matrix {
  public:
   Matrix(const Topology& topology, const std::vector<Path>& paths, bool color)
@@ -116,17 +130,20 @@ class Matrix {
         out += fmt::format("  {:<4} = {}\n", type == PathType::nvl ? "NV#" : name_of(type), meaning_of(type));
     }
     if (std::ranges::any_of(paths_, [](const Path& p) { return !p.type; })) out += "  ?    = the input does not tell\n";
-    for (const auto& nic : topology_.nics) out += nic_line(nic);
-    return out;
+    std::vector<std::string> nics;
+    for (const auto& nic : topology_.nics) {
+      if (!label_of(nic).empty()) nics.push_back(nic_text(nic));
+    }
+    return out + wrapped("  ", nics);
   }
 
-  static std::string nic_line(const model::Nic& nic) {
-    std::string out = fmt::format("  {}: {}", nic.id, printable(label_of(nic)));
+  static std::string nic_text(const model::Nic& nic) {
+    std::string out = fmt::format("{}: {}", nic.id, printable(label_of(nic)));
     if (nic.name && nic.bdf) out += " " + *nic.bdf;
     if (nic.link_layer) out += " " + printable(*nic.link_layer);
     if (nic.rate) out += fmt::format(" {:g} Gb/s", nic.rate->value);
     if (nic.is_virtual) out += " (virtual)";
-    return label_of(nic).empty() ? "" : out + "\n";
+    return out;
   }
 
   std::string numa() const {
@@ -151,10 +168,10 @@ class Matrix {
   }
 
   std::string pairs() const {
-    std::string out;
+    std::vector<std::string> said;
     for (const auto& pair : model::pairs_of(topology_, paths_))
-      out += fmt::format("{:<6} nearest NIC: {} ({})\n", pair.gpu, fmt::join(pair.nics, " "), name_of(pair.type));
-    return out;
+      said.push_back(fmt::format("{} {} {}", pair.gpu, name_of(pair.type), fmt::join(pair.nics, "+")));
+    return wrapped("Nearest NICs: ", said);
   }
 
   // One line for each different expectation: "GPU-GPU NV18: 370.8 GB/s one way (18 links x 20.6 GB/s ...)".
