@@ -59,13 +59,6 @@ std::string name_of_device(const model::Topology& topology, const model::PciDevi
 
 std::string name_of(const model::Nic& nic) { return nic.name.value_or(nic.id); }
 
-std::string name_of_device(const model::Topology& topology, const model::PciDevice& device) {
-  const auto gpu = std::ranges::find(topology.gpus, std::optional(device.id), &model::Gpu::bdf);
-  if (gpu != topology.gpus.end()) return gpu->id;
-  const auto nic = std::ranges::find(topology.nics, std::optional(device.id), &model::Nic::bdf);
-  return nic != topology.nics.end() ? name_of(*nic) : device.id;
-}
-
 std::optional<int> nodes_with_cpus(const model::Topology& topology) {
   if (topology.numa.empty()) return std::nullopt;
   return static_cast<int>(std::ranges::count_if(
