@@ -25,7 +25,8 @@ bool near_a_nic(const Machine& machine, const CpuSet& allowed) {
   const model::PciTree tree(machine.topology);
   return std::ranges::any_of(machine.topology.nics, [&](const model::Nic& nic) {
     const auto* device = tree.route_to(nic).device;
-    return is_rdma_hardware(nic) && device != nullptr && device->local_cpus && device->local_cpus->intersects(allowed);
+    return is_rdma_hardware(nic) && device != nullptr && device->local_cpus &&
+           device->local_cpus->intersects(allowed);
   });
 }
 
@@ -42,11 +43,13 @@ Outcome check_NUMA02(const Evidence& evidence) {
       continue;
     }
     const bool cgroup_has_none = machine.cgroup_cpus && !machine.cgroup_cpus->intersects(*local);  // CONT02
-    if (cgroup_has_none || process.allowed->intersects(*local) || near_a_nic(machine, *process.allowed)) continue;
-    judge.found(fmt::format("{} pid {}", gpu->id, process.pid), "some of CPUs " + local->to_list(),
-                "CPUs " + process.allowed->to_list(),
-                {{fmt::format("/proc/{}/status", process.pid), "Cpus_allowed_list: " + process.allowed->to_list()},
-                 {fmt::format("/sys/bus/pci/devices/{}/local_cpulist", gpu->bdf.value_or("?")), local->to_list()}});
+    if (cgroup_has_none || process.allowed->intersects(*local) || near_a_nic(machine, *process.allowed))
+      continue;
+    judge.found(
+        fmt::format("{} pid {}", gpu->id, process.pid), "some of CPUs " + local->to_list(),
+        "CPUs " + process.allowed->to_list(),
+        {{fmt::format("/proc/{}/status", process.pid), "Cpus_allowed_list: " + process.allowed->to_list()},
+         {fmt::format("/sys/bus/pci/devices/{}/local_cpulist", gpu->bdf.value_or("?")), local->to_list()}});
   }
   return judge.outcome(machine.gpu_processes->empty() ? "no process on a GPU" : "");
 }
@@ -56,8 +59,9 @@ Outcome check_NUMA06(const Evidence& evidence) {
   const auto nodes = nodes_with_cpus(machine.topology);
   if (nodes && *nodes < 2) return Clean{"one NUMA node"};
   const auto& balancing = machine.numa_balancing;
-  if (!balancing) return balancing.why == "not found" ? Outcome(Clean{"no automatic NUMA balancing in this kernel"})
-                                                      : Outcome(missing("kernel.numa_balancing", balancing));
+  if (!balancing)
+    return balancing.why == "not found" ? Outcome(Clean{"no automatic NUMA balancing in this kernel"})
+                                        : Outcome(missing("kernel.numa_balancing", balancing));
   if (*balancing == 0) return Clean{};
   if (!nodes) return NotEvaluated{"the machine's NUMA nodes were not read"};
   Judge judge("NUMA06");
@@ -78,10 +82,10 @@ Outcome check_NUMA07(const Evidence& evidence) {
   if (!nodes) return NotEvaluated{"the machine's NUMA nodes were not read"};
   Judge judge("NUMA07");
   for (const auto& device : topology.pci) {
-    const bool counts = device.kind == model::PciKind::gpu ||
-                        std::ranges::any_of(topology.nics, [&](const model::Nic& nic) {
-                          return is_rdma_hardware(nic) && nic.bdf == device.id;
-                        });
+    const bool counts =
+        device.kind == model::PciKind::gpu || std::ranges::any_of(topology.nics, [&](const model::Nic& nic) {
+          return is_rdma_hardware(nic) && nic.bdf == device.id;
+        });
     if (!counts || device.numa) continue;
     judge.found(name_of_device(topology, device), fmt::format("one of {} nodes", *nodes), "-1",
                 {{fmt::format("/sys/bus/pci/devices/{}/numa_node", device.id), "-1"},
@@ -112,7 +116,8 @@ Outcome check_NUMA08(const Evidence& evidence) {
   return judge.outcome();
 }
 
-// A node that lies in two packages while one of these packages lies in two nodes: cells that cut through sockets.
+// A node that lies in two packages while one of these packages lies in two nodes: cells that cut through
+// sockets.
 Outcome check_NUMA10(const Evidence& evidence) {
   const auto& topology = evidence.machine->topology;
   if (topology.numa.empty()) return NotEvaluated{"the machine's NUMA nodes were not read"};
@@ -129,15 +134,19 @@ Outcome check_NUMA10(const Evidence& evidence) {
     std::vector<model::Evidence> lines{
         {fmt::format("/sys/devices/system/node/node{}/cpulist", node.id), node.cpus->to_list()}};
     for (const auto* package : cut)
-      lines.push_back({"physical_package_id", fmt::format("package {}: CPUs {}", package->id, package->cpus.to_list())});
-    judge.found(fmt::format("node {}", node.id), "CPUs of one socket", fmt::format("CPUs of {} sockets", cut.size()),
-                std::move(lines));
+      lines.push_back(
+          {"physical_package_id", fmt::format("package {}: CPUs {}", package->id, package->cpus.to_list())});
+    judge.found(fmt::format("node {}", node.id), "CPUs of one socket",
+                fmt::format("CPUs of {} sockets", cut.size()), std::move(lines));
   }
   return judge.outcome();
 }
 
-constexpr Rule kRules[] = {{"NUMA02", check_NUMA02}, {"NUMA06", check_NUMA06}, {"NUMA07", check_NUMA07},
-                           {"NUMA08", check_NUMA08}, {"NUMA10", check_NUMA10}};
+constexpr Rule kRules[] = {{"NUMA02", check_NUMA02},
+                           {"NUMA06", check_NUMA06},
+                           {"NUMA07", check_NUMA07},
+                           {"NUMA08", check_NUMA08},
+                           {"NUMA10", check_NUMA10}};
 
 }  // namespace
 

@@ -24,7 +24,6 @@ struct Endpoint {
   std::string name;
   bool gpu = false;
   const model::Gpu* as_gpu = nullptr;
-  const model::Nic* as_nic = nullptr;
 };
 
 bool links_are_of_a_machine(const Topology& topology) {
@@ -43,15 +42,21 @@ bool rdma_function(const Topology& topology, const PciDevice& device) {
   return infiniband || (device.kind == PciKind::nic && device.vendor == kMellanox);
 }
 
-std::vector<Endpoint> endpoints(const Topology& topology, const model::PciTree& tree) {
+// Management and storage NICs are left out where it is known which NICs carry the job.
+std::vector<Endpoint> endpoints(const Evidence& evidence, const model::PciTree& tree) {
+  const auto& topology = evidence.machine->topology;
   std::vector<Endpoint> out;
   if (!links_are_of_a_machine(topology)) return out;
+  const auto rails = rails_of(evidence);
+  std::unordered_set<std::string_view> rail_ids;
+  for (const auto* nic : rails.nics) rail_ids.insert(nic->pci.empty() && nic->bdf ? *nic->bdf : nic->pci);
   std::unordered_map<std::string_view, const model::Gpu*> gpus;
   for (const auto& gpu : topology.gpus) gpus.emplace(gpu.pci.empty() && gpu.bdf ? *gpu.bdf : gpu.pci, &gpu);
   for (const auto& device : topology.pci) {
     const bool gpu = device.kind == PciKind::gpu;
     if (!gpu && !rdma_function(topology, device)) continue;
     if (device.virtual_function.value_or(false)) continue;
+    if (!gpu && !rail_ids.empty() && !rail_ids.contains(device.id)) continue;
     Endpoint end;
     end.device = &device;
     end.port = device.parent.empty() ? nullptr : tree.find(device.parent);
@@ -68,8 +73,9 @@ std::string sysfs(const PciDevice& device, std::string_view file) {
 }
 
 std::vector<model::Evidence> link_evidence(const Endpoint& end) {
-  std::vector<model::Evidence> out{{sysfs(*end.device, "current_link_*"), "current " + link_text(end.device->current)},
-                                   {sysfs(*end.device, "max_link_*"), "capable " + link_text(end.device->capable)}};
+  std::vector<model::Evidence> out{
+      {sysfs(*end.device, "current_link_*"), "current " + link_text(end.device->current)},
+      {sysfs(*end.device, "max_link_*"), "capable " + link_text(end.device->capable)}};
   if (end.port != nullptr)
     out.push_back({sysfs(*end.port, "max_link_*"),
                    fmt::format("port {} above: capable {}", end.port->id, link_text(end.port->capable))});
@@ -90,18 +96,18 @@ bool same_kind(const PciDevice& a, const PciDevice& b) {
 
 bool sibling_has_full_width(const std::vector<Endpoint>& all, const Endpoint& one) {
   return std::ranges::any_of(all, [&](const Endpoint& other) {
-    return other.device != one.device && same_kind(*other.device, *one.device) && other.device->current.width &&
-           other.device->current.width >= one.device->capable.width;
+    return other.device != one.device && same_kind(*other.device, *one.device) &&
+           other.device->current.width && other.device->current.width >= one.device->capable.width;
   });
 }
 
 Outcome check_PCIE01(const Evidence& evidence) {
   const auto& topology = evidence.machine->topology;
   const model::PciTree tree(topology);
-  const auto all = endpoints(topology, tree);
-  if (all.empty()) return links_are_of_a_machine(topology) && topology.tree_known
-                              ? Outcome(Clean{"no GPU and no RDMA NIC"})
-                              : Outcome(no_links());
+  const auto all = endpoints(evidence, tree);
+  if (all.empty())
+    return links_are_of_a_machine(topology) && topology.tree_known ? Outcome(Clean{"no GPU and no RDMA NIC"})
+                                                                   : Outcome(no_links());
   Judge judge("PCIE01");
   for (const auto& end : all) {
     const auto now = end.device->current.width, best = end.device->capable.width;
@@ -136,15 +142,14 @@ std::optional<double> fair_speed(const Endpoint& end) {
 }
 
 // Bridges above each NIC whose link to the bridge above them leads to a NIC.
-void check_bridges(const Topology& topology, const model::PciTree& tree, const std::vector<Endpoint>& all,
-                   Judge& judge) {
+void check_bridges(const model::PciTree& tree, const std::vector<Endpoint>& all, Judge& judge) {
   std::unordered_set<const PciDevice*> seen;
   for (const auto& end : all) {
     if (end.gpu) continue;
     for (const auto* bridge : bridges_above(tree, *end.device)) {
       const auto* port = bridge->parent.empty() ? nullptr : tree.find(bridge->parent);
       if (!seen.insert(bridge).second || port == nullptr || !bridge->current.gts) continue;
-      const Endpoint link{bridge, port, bridge->id, false, nullptr, nullptr};
+      const Endpoint link{bridge, port, bridge->id, false, nullptr};
       const auto fair = fair_speed(link);
       // The inside of a switch is no link: an upstream port above its own downstream ports.
       if (!fair || *bridge->current.gts >= *fair || !bridge->pcie_switch_port || !port->root_port) continue;
@@ -152,16 +157,16 @@ void check_bridges(const Topology& topology, const model::PciTree& tree, const s
                   link_evidence(link));
     }
   }
-  (void)topology;
 }
 
 Outcome check_PCIE02(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   const model::PciTree tree(machine.topology);
-  const auto all = endpoints(machine.topology, tree);
-  if (all.empty()) return links_are_of_a_machine(machine.topology) && machine.topology.tree_known
-                              ? Outcome(Clean{"no GPU and no RDMA NIC"})
-                              : Outcome(no_links());
+  const auto all = endpoints(evidence, tree);
+  if (all.empty())
+    return links_are_of_a_machine(machine.topology) && machine.topology.tree_known
+               ? Outcome(Clean{"no GPU and no RDMA NIC"})
+               : Outcome(no_links());
   Judge judge("PCIE02");
   for (const auto& end : all) {
     const auto now = end.device->current.gts;
@@ -182,7 +187,7 @@ Outcome check_PCIE02(const Evidence& evidence) {
     }
     judge.found(end.name, fmt::format("{} GT/s", *fair), fmt::format("{} GT/s", *now), link_evidence(end));
   }
-  check_bridges(machine.topology, tree, all, judge);
+  check_bridges(tree, all, judge);
   return judge.outcome();
 }
 
@@ -194,10 +199,12 @@ Outcome check_PCIE03(const Evidence& evidence) {
   if (*machine.aspm_policy == "performance") return Clean{};
   const model::PciTree tree(machine.topology);
   Judge judge("PCIE03");
-  for (const auto& end : endpoints(machine.topology, tree)) {
+  for (const auto& end : endpoints(evidence, tree)) {
     if (!end.device->l1_aspm.value_or(false)) continue;  // the file is there only where the link can do it
-    judge.found(end.name, "policy performance, or l1_aspm 0", fmt::format("policy {}, l1_aspm 1", *machine.aspm_policy),
-                {evidence_of(machine.aspm_policy, *machine.aspm_policy), {sysfs(*end.device, "link/l1_aspm"), "1"}});
+    judge.found(
+        end.name, "policy performance, or l1_aspm 0",
+        fmt::format("policy {}, l1_aspm 1", *machine.aspm_policy),
+        {evidence_of(machine.aspm_policy, *machine.aspm_policy), {sysfs(*end.device, "link/l1_aspm"), "1"}});
   }
   return judge.outcome();
 }
@@ -254,7 +261,7 @@ void check_limited_lines(const Evidence& evidence, Judge& judge) {
 Outcome check_PCIE04(const Evidence& evidence) {
   const auto& topology = evidence.machine->topology;
   const model::PciTree tree(topology);
-  const auto all = endpoints(topology, tree);
+  const auto all = endpoints(evidence, tree);
   Judge judge("PCIE04");
   check_limited_lines(evidence, judge);
   if (all.empty()) judge.unknown(no_links().why);
@@ -272,7 +279,8 @@ Outcome check_PCIE04(const Evidence& evidence) {
     if (!hop || hop->gbytes >= *own * 0.99) continue;
     judge.found(end.name, fmt::format("{:.1f} GB/s, as at the device", *own),
                 fmt::format("{:.1f} GB/s above {}", hop->gbytes, hop->bridge->id),
-                {{sysfs(*end.device, "max_link_*"), fmt::format("{}: capable {}", end.name, link_text(end.device->capable))},
+                {{sysfs(*end.device, "max_link_*"),
+                  fmt::format("{}: capable {}", end.name, link_text(end.device->capable))},
                  {sysfs(*hop->bridge, "max_link_*"),
                   fmt::format("{}: capable {}", hop->bridge->id, link_text(hop->bridge->capable))}});
   }
@@ -281,7 +289,9 @@ Outcome check_PCIE04(const Evidence& evidence) {
 
 // ---- PCIE05
 
-Outcome check_PCIE05(const Evidence&) { return NotEvaluated{"needs two readings of the error counters; this is one"}; }
+Outcome check_PCIE05(const Evidence&) {
+  return NotEvaluated{"needs two readings of the error counters; this is one"};
+}
 
 // ---- PCIE06
 
@@ -328,7 +338,8 @@ Outcome check_PCIE07(const Evidence& evidence) {
       continue;
     }
     if (*device.max_read_request >= kRecommended) continue;
-    judge.found(name_of_device(topology, device), "4096 bytes", fmt::format("{} bytes", *device.max_read_request),
+    judge.found(name_of_device(topology, device), "4096 bytes",
+                fmt::format("{} bytes", *device.max_read_request),
                 {{sysfs(device, "config"), fmt::format("DevCtl MaxReadReq {}", *device.max_read_request)}});
   }
   if (!any && topology.pci.empty()) judge.unknown("PCI devices: not captured");
