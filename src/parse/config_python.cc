@@ -326,7 +326,7 @@ class Reader {
 
   // os.system("..."), subprocess.run([...]) and their relatives.
   void program(sv word) {
-    const bool os = before(1) == "." && before(2) == "os" && is_one_of(word, {"system", "popen"});
+    const bool os = before(1) == "." && before(2) == "os" && (word == "system" || iequals(word, "Popen"));
     const bool known = is_one_of(
         word, {"run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"});
     const auto found = imported_.find(word);
