@@ -63,7 +63,9 @@ std::optional<double> leading_number(std::string_view text) {
   return parse_double(text.substr(0, n));
 }
 
-tl::unexpected<Error> not_a(std::string_view kind) { return fail(Errc::unrecognised, "not a text of {}", kind); }
+tl::unexpected<Error> not_a(std::string_view kind) {
+  return fail(Errc::unrecognised, "not a text of {}", kind);
+}
 
 tl::unexpected<Error> too_many(std::string_view what, int line) {
   auto error = fail_at(line, "more than {} {}: no machine has that", kMaxRecords, what);

@@ -7,7 +7,8 @@
 
 namespace topotune::parse {
 
-// No text of one machine holds more devices, links or lines of a kind than this; more is refused, not truncated.
+// No text of one machine holds more devices, links or lines of a kind than this; more is refused, not
+// truncated.
 inline constexpr std::size_t kMaxRecords = 65536;
 
 // Walks over the lines of a text without a copy; ends are "\n", "\r\n" or a lone "\r".
@@ -15,7 +16,7 @@ class LineReader {
  public:
   explicit LineReader(std::string_view text) : rest_(text) {}
 
-  bool next();  // false when no line is left
+  bool next();                                     // false when no line is left
   std::string_view line() const { return line_; }  // without its end
   int number() const { return number_; }           // from 1
   bool last() const { return rest_.empty(); }

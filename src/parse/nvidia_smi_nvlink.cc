@@ -86,7 +86,8 @@ LinkFact read_link(std::string_view text, NvLinkLine& link) {
     return LinkFact::other;
   }
   if (field && field->key.ends_with("Errors")) {
-    if (const auto count = parse_int<std::uint64_t>(field->value)) link.errors[std::string(field->key)] = *count;
+    if (const auto count = parse_int<std::uint64_t>(field->value))
+      link.errors[std::string(field->key)] = *count;
     return LinkFact::other;
   }
   if (field) return LinkFact::other;  // throughput and other counters
@@ -136,7 +137,8 @@ class Reader {
       gpu().has_remote |= fact == LinkFact::remote;
       last_link_incomplete_ = fact == LinkFact::none && lines_.last();
       if (fact == LinkFact::none && !lines_.last()) gpu().links.erase(text->number);
-    } else if (icontains(line, "does not have or support nvlink") || icontains(line, "nvlink is not supported")) {
+    } else if (icontains(line, "does not have or support nvlink") ||
+               icontains(line, "nvlink is not supported")) {
       gpu().unsupported = true;
     } else if (icontains(line, "all links are inactive")) {
       gpu().has_status = gpu().all_inactive = true;

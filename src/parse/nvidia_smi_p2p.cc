@@ -64,7 +64,8 @@ std::vector<P2pCell> row_of(const std::vector<std::string_view>& line, const P2p
 }  // namespace
 
 bool looks_like_nvidia_smi_p2p(std::string_view text) {
-  if (text.find("GPU0") == std::string_view::npos && text.find("GPU1") == std::string_view::npos) return false;
+  if (text.find("GPU0") == std::string_view::npos && text.find("GPU1") == std::string_view::npos)
+    return false;
   const auto out = parse_nvidia_smi_p2p(text);
   return out.has_value();
 }

@@ -22,7 +22,8 @@ struct P2pMatrix {
   std::vector<P2pCell> cells;
 };
 
-// Matrices of `nvidia-smi topo -p2p r|w|n|a|p`, several in one text. `command` is the command line of the section,
+// Matrices of `nvidia-smi topo -p2p r|w|n|a|p`, several in one text. `command` is the command line of the
+// section,
 // "" unknown; command lines inside the text ("# nvidia-smi topo -p2p w") count too.
 bool looks_like_nvidia_smi_p2p(std::string_view text);
 Result<std::vector<P2pMatrix>> parse_nvidia_smi_p2p(std::string_view text, std::string_view command = {});

@@ -37,10 +37,19 @@ void set_other(SmiGpu& gpu, std::string_view key, std::string_view text) {
   if (const auto value = value_of(text)) gpu.state.other[std::string(key)] = *value;
 }
 
-constexpr std::string_view kOtherKeys[] = {
-    "Product Architecture", "GPU Recovery Action", "Reset Required",  "Drain and Reset Recommended",
-    "GPU C2C Mode",         "GSP Firmware Version", "Remapping Failure Occurred", "Unrepairable Memory",
-    "Channel Repair Pending", "TPC Repair Pending", "Performance State", "Module Id", "GPU Part Number"};
+constexpr std::string_view kOtherKeys[] = {"Product Architecture",
+                                           "GPU Recovery Action",
+                                           "Reset Required",
+                                           "Drain and Reset Recommended",
+                                           "GPU C2C Mode",
+                                           "GSP Firmware Version",
+                                           "Remapping Failure Occurred",
+                                           "Unrepairable Memory",
+                                           "Channel Repair Pending",
+                                           "TPC Repair Pending",
+                                           "Performance State",
+                                           "Module Id",
+                                           "GPU Part Number"};
 
 constexpr Field kFields[] = {
     {"", "Product Name", [](SmiGpu& g, std::string_view v) { set_text(g.name, v); }},
@@ -65,7 +74,8 @@ constexpr Field kFields[] = {
     {"MIG Mode", "Pending", [](SmiGpu& g, std::string_view v) { set_other(g, "MIG Mode Pending", v); }},
     {"ECC Mode", "Current", [](SmiGpu& g, std::string_view v) { set_other(g, "ECC Mode Current", v); }},
     {"ECC Mode", "Pending", [](SmiGpu& g, std::string_view v) { set_other(g, "ECC Mode Pending", v); }},
-    {"Remapped Rows", "Pending", [](SmiGpu& g, std::string_view v) { set_other(g, "Remapped Rows Pending", v); }},
+    {"Remapped Rows", "Pending",
+     [](SmiGpu& g, std::string_view v) { set_other(g, "Remapped Rows Pending", v); }},
     {"PCIe Generation", "Max", [](SmiGpu& g, std::string_view v) { set_generation(g.capable.gts, v); }},
     {"PCIe Generation", "Current", [](SmiGpu& g, std::string_view v) { set_generation(g.current.gts, v); }},
     {"PCIe Generation", "Device Max",
@@ -81,11 +91,14 @@ constexpr Field kFields[] = {
      [](SmiGpu& g, std::string_view v) { g.state.pcie_replays = parse_int<std::uint64_t>(v); }},
     {"", "Replays since reset",
      [](SmiGpu& g, std::string_view v) { g.state.pcie_replays = parse_int<std::uint64_t>(v); }},
-    {"FB Memory Usage", "Total", [](SmiGpu& g, std::string_view v) { g.state.memory_bytes = smi::bytes_of(v); }},
-    {"BAR1 Memory Usage", "Total", [](SmiGpu& g, std::string_view v) { g.state.bar1_bytes = smi::bytes_of(v); }},
+    {"FB Memory Usage", "Total",
+     [](SmiGpu& g, std::string_view v) { g.state.memory_bytes = smi::bytes_of(v); }},
+    {"BAR1 Memory Usage", "Total",
+     [](SmiGpu& g, std::string_view v) { g.state.bar1_bytes = smi::bytes_of(v); }},
     {"Utilization", "Gpu", [](SmiGpu& g, std::string_view v) { g.state.utilisation = number_of(v); }},
     {"Utilization", "GPU", [](SmiGpu& g, std::string_view v) { g.state.utilisation = number_of(v); }},
-    {"", "GPU Current Temp", [](SmiGpu& g, std::string_view v) { g.state.temperature_c = leading_number(v); }},
+    {"", "GPU Current Temp",
+     [](SmiGpu& g, std::string_view v) { g.state.temperature_c = leading_number(v); }},
     {"Fabric", "State", [](SmiGpu& g, std::string_view v) { g.state.fabric_state = smi::fabric_state(v); }},
     {"Fabric", "Status",
      [](SmiGpu& g, std::string_view v) {
@@ -211,7 +224,8 @@ class Reader {
       if (field.key == "Summary") set_other(gpu, "Fabric Health", field.value);
       return;
     }
-    if (std::ranges::find(kOtherKeys, field.key) != std::end(kOtherKeys)) set_other(gpu, field.key, field.value);
+    if (std::ranges::find(kOtherKeys, field.key) != std::end(kOtherKeys))
+      set_other(gpu, field.key, field.value);
     for (const auto& known : kFields) {
       if (known.key != field.key || (!known.heading.empty() && known.heading != heading)) continue;
       known.set(gpu, field.value);
@@ -230,10 +244,12 @@ class Reader {
 }  // namespace
 
 bool looks_like_nvidia_smi_q(std::string_view text) {
-  if (text.find("NVSMI LOG") != std::string_view::npos && text.find("nvidia_smi_log") == std::string_view::npos)
+  if (text.find("NVSMI LOG") != std::string_view::npos &&
+      text.find("nvidia_smi_log") == std::string_view::npos)
     return true;
-  if (text.find("Product Name") == std::string_view::npos && text.find("GPU Link Info") == std::string_view::npos &&
-      text.find("Fabric") == std::string_view::npos && text.find("MIG Mode") == std::string_view::npos)
+  if (text.find("Product Name") == std::string_view::npos &&
+      text.find("GPU Link Info") == std::string_view::npos && text.find("Fabric") == std::string_view::npos &&
+      text.find("MIG Mode") == std::string_view::npos)
     return false;
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line());

@@ -13,7 +13,8 @@ constexpr std::string_view kErrors[] = {"Failed to initialize NVML", "NVIDIA-SMI
                                         "No devices were found", "Unable to determine the device handle"};
 
 bool is_error(std::string_view line) {
-  return std::ranges::any_of(kErrors, [&](std::string_view e) { return line.find(e) != std::string_view::npos; });
+  return std::ranges::any_of(kErrors,
+                             [&](std::string_view e) { return line.find(e) != std::string_view::npos; });
 }
 
 // "| NVIDIA-SMI 580.1   Driver Version: 580.1   CUDA Version: 13.0 |"
@@ -61,7 +62,8 @@ void second_row(const std::vector<std::string_view>& cells, SmiGpu& gpu) {
   }
   if (const auto total = after(cells[2], "/")) {
     const auto digits = leading_digits(trim(*total));
-    if (const auto mib = parse_int<std::uint64_t>(digits); mib && *mib < (1ull << 40)) gpu.state.memory_bytes = *mib << 20;
+    if (const auto mib = parse_int<std::uint64_t>(digits); mib && *mib < (1ull << 40))
+      gpu.state.memory_bytes = *mib << 20;
   }
   const auto right = words(cells[3]);
   if (right.empty()) return;
@@ -80,7 +82,8 @@ void third_row(const std::vector<std::string_view>& cells, SmiGpu& gpu) {
 bool looks_like_nvidia_smi_table(std::string_view text) {
   if (is_error(text)) return true;
   return text.find("| NVIDIA-SMI ") != std::string_view::npos ||
-         (text.find("Bus-Id") != std::string_view::npos && text.find("Volatile Uncorr. ECC") != std::string_view::npos);
+         (text.find("Bus-Id") != std::string_view::npos &&
+          text.find("Volatile Uncorr. ECC") != std::string_view::npos);
 }
 
 Result<NvidiaSmi> parse_nvidia_smi_table(std::string_view text) {
@@ -95,7 +98,8 @@ Result<NvidiaSmi> parse_nvidia_smi_table(std::string_view text) {
       out.error_line = reader.number();
     }
     if (const auto version = after(line, "NVML library version:")) out.nvml = smi::value_of(*version);
-    if (line.find("Processes:") != std::string_view::npos || line.find("MIG devices:") != std::string_view::npos)
+    if (line.find("Processes:") != std::string_view::npos ||
+        line.find("MIG devices:") != std::string_view::npos)
       table_ended = true;
     if (!is_cells(line)) {
       row = 0;

@@ -1,4 +1,5 @@
-// What the words of nvidia-smi mean: nvml.h of CUDA 13 (nvmlGpuFabricInfoV, nvmlReturn_t, clocks event reasons).
+// What the words of nvidia-smi mean: nvml.h of CUDA 13 (nvmlGpuFabricInfoV, nvmlReturn_t, clocks event
+// reasons).
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,7 +12,8 @@ namespace topotune::parse::smi {
 namespace {
 
 template <class Value, std::size_t N>
-std::optional<Value> find_in(const std::array<std::pair<std::string_view, Value>, N>& table, std::string_view name) {
+std::optional<Value> find_in(const std::array<std::pair<std::string_view, Value>, N>& table,
+                             std::string_view name) {
   for (const auto& [key, value] : table) {
     if (iequals(key, name)) return value;
   }
@@ -36,8 +38,11 @@ struct HealthField {
   int shift;
 };
 constexpr std::array kHealthFields = {
-    HealthField{"bandwidth", 0}, HealthField{"routerecoveryinprogress", 2}, HealthField{"routerecovery", 2},
-    HealthField{"routeunhealthy", 4}, HealthField{"accesstimeoutrecovery", 6},
+    HealthField{"bandwidth", 0},
+    HealthField{"routerecoveryinprogress", 2},
+    HealthField{"routerecovery", 2},
+    HealthField{"routeunhealthy", 4},
+    HealthField{"accesstimeoutrecovery", 6},
 };
 constexpr std::array<std::pair<std::string_view, std::uint32_t>, 9> kIncorrectConfiguration = {{
     {"None", 1},
@@ -77,19 +82,21 @@ std::optional<int> fabric_state(std::string_view text) {
 }
 
 std::optional<int> fabric_status(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, int>, 12> kStatus = {{{"Success", 0},
-                                                                               {"Uninitialized", 1},
-                                                                               {"Invalid Argument", 2},
-                                                                               {"Not Supported", 3},
-                                                                               {"Insufficient Permissions", 4},
-                                                                               {"Not Found", 6},
-                                                                               {"Timeout", 10},
-                                                                               {"GPU is lost", 15},
-                                                                               {"GPU requires reset", 16},
-                                                                               {"Reset Required", 16},
-                                                                               {"In use by another client", 19},
-                                                                               {"Unknown Error", 999}}};
-  if (!value_of(text) && !iequals(text, "Unknown Error") && !iequals(text, "Not Supported")) return std::nullopt;
+  static constexpr std::array<std::pair<std::string_view, int>, 12> kStatus = {
+      {{"Success", 0},
+       {"Uninitialized", 1},
+       {"Invalid Argument", 2},
+       {"Not Supported", 3},
+       {"Insufficient Permissions", 4},
+       {"Not Found", 6},
+       {"Timeout", 10},
+       {"GPU is lost", 15},
+       {"GPU requires reset", 16},
+       {"Reset Required", 16},
+       {"In use by another client", 19},
+       {"Unknown Error", 999}}};
+  if (!value_of(text) && !iequals(text, "Unknown Error") && !iequals(text, "Not Supported"))
+    return std::nullopt;
   return find_in(kStatus, text).value_or(999);
 }
 
@@ -126,9 +133,9 @@ std::optional<std::string> value_of(std::string_view text) {
   text = trim(text);
   if (text.starts_with("[") && text.ends_with("]")) text = text.substr(1, text.size() - 2);
   if (text.empty()) return std::nullopt;
-  for (const std::string_view none : {"N/A", "Not Supported", "Not Available", "Unknown Error", "ERR!", "Unknown",
-                                      "GPU is lost", "Insufficient Permissions",
-                                      "Requested functionality has been deprecated"}) {
+  for (const std::string_view none :
+       {"N/A", "Not Supported", "Not Available", "Unknown Error", "ERR!", "Unknown", "GPU is lost",
+        "Insufficient Permissions", "Requested functionality has been deprecated"}) {
     if (iequals(text, none)) return std::nullopt;
   }
   return std::string(text);
@@ -148,7 +155,8 @@ bool add_fabric_health(std::string_view key, std::string_view value, std::option
   return false;
 }
 
-void set_pci_ids(std::string_view text, std::optional<std::uint16_t>& vendor, std::optional<std::uint16_t>& device) {
+void set_pci_ids(std::string_view text, std::optional<std::uint16_t>& vendor,
+                 std::optional<std::uint16_t>& device) {
   const auto both = parse_hex(trim(text));
   if (!both || *both > 0xffffffffu || *both == 0) return;
   vendor = static_cast<std::uint16_t>(*both & 0xffff);

@@ -54,7 +54,8 @@ void read_clocks(const pugi::xml_node& gpu_node, SmiGpu& gpu) {
     const auto bit = smi::clock_event_bit(node.name());
     const std::string_view value = trim(node.text().get());
     if (!bit || (value != "Active" && value != "Not Active")) continue;
-    gpu.state.clock_event_reasons = gpu.state.clock_event_reasons.value_or(0) | (value == "Active" ? *bit : 0);
+    gpu.state.clock_event_reasons =
+        gpu.state.clock_event_reasons.value_or(0) | (value == "Active" ? *bit : 0);
   }
 }
 
@@ -159,7 +160,8 @@ Result<NvidiaSmi> parse_nvidia_smi_x(std::string_view text) {
   out.attached = number_of(root.child("attached_gpus"));
   LineCounter counter(text);
   const auto line_of = [&](const pugi::xml_node& node) {
-    return node.offset_debug() < 0 ? 1 : counter.line_at(begin + static_cast<std::size_t>(node.offset_debug()));
+    return node.offset_debug() < 0 ? 1
+                                   : counter.line_at(begin + static_cast<std::size_t>(node.offset_debug()));
   };
   out.driver_line = line_of(root.child("driver_version"));
   out.attached_line = line_of(root.child("attached_gpus"));

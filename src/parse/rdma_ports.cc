@@ -14,8 +14,10 @@ namespace {
 // "PORT_ACTIVE (4)", "4: ACTIVE", "Active" -> "active"; also without '_' and blanks.
 std::string bare(std::string_view text) {
   text = trim(text);
-  if (const auto colon = text.find(':'); colon != std::string_view::npos && colon <= 2) text = trim(text.substr(colon + 1));
-  if (const auto bracket = text.find('('); bracket != std::string_view::npos) text = trim(text.substr(0, bracket));
+  if (const auto colon = text.find(':'); colon != std::string_view::npos && colon <= 2)
+    text = trim(text.substr(colon + 1));
+  if (const auto bracket = text.find('('); bracket != std::string_view::npos)
+    text = trim(text.substr(0, bracket));
   std::string out;
   for (const char c : to_lower(text)) {
     if (c != '_' && c != ' ') out += c;
@@ -85,8 +87,8 @@ std::optional<std::string> port_state(std::string_view text) {
 }
 
 std::optional<std::string> phys_state(std::string_view text) {
-  static constexpr std::array kStates = {"LinkUp",  "Sleep", "Polling", "Disabled", "PortConfigurationTraining",
-                                         "LinkErrorRecovery", "PhyTest"};
+  static constexpr std::array kStates = {
+      "LinkUp", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkErrorRecovery", "PhyTest"};
   const auto word = bare(text);
   for (const auto* state : kStates) {
     if (iequals(word, state)) return state;
@@ -111,7 +113,8 @@ std::optional<std::string> guid(std::string_view text) {
     digits += c;
   }
   if (digits.size() != 16 || digits.find_first_not_of('0') == std::string::npos) return std::nullopt;
-  return fmt::format("{}:{}:{}:{}", digits.substr(0, 4), digits.substr(4, 4), digits.substr(8, 4), digits.substr(12));
+  return fmt::format("{}:{}:{}:{}", digits.substr(0, 4), digits.substr(4, 4), digits.substr(8, 4),
+                     digits.substr(12));
 }
 
 std::optional<std::string> gid(std::string_view text) {

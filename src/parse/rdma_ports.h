@@ -11,13 +11,14 @@
 
 namespace topotune::parse {
 
-// One port as one command tells it; what the command does not print stays unknown. `port.source` is left empty.
+// One port as one command tells it; what the command does not print stays unknown. `port.source` is left
+// empty.
 struct PortRecord {
   model::RdmaPort port;
-  int line = 0;                 // of the port or, before any port line, of the device
+  int line = 0;                      // of the port or, before any port line, of the device
   std::map<std::string, int> lines;  // field ("state", "rate", "link_layer", ...) -> line
-  bool cut = false;             // the text ends inside of this record
-  std::optional<bool> netdev_up;  // ibdev2netdev: state of the interface, not of the port
+  bool cut = false;                  // the text ends inside of this record
+  std::optional<bool> netdev_up;     // ibdev2netdev: state of the interface, not of the port
 };
 
 struct RdmaPorts {
@@ -30,8 +31,8 @@ struct RdmaPorts {
 namespace rdma {
 // "Active", "PORT_ACTIVE (4)", "4: ACTIVE" -> "ACTIVE"; likewise DOWN, INIT, ARMED. Nothing for other words.
 std::optional<std::string> port_state(std::string_view text);
-// "LinkUp", "LINK_UP (5)", "5: LinkUp" -> "LinkUp"; likewise Sleep, Polling, Disabled, PortConfigurationTraining,
-// LinkErrorRecovery, PhyTest.
+// "LinkUp", "LINK_UP (5)", "5: LinkUp" -> "LinkUp"; likewise Sleep, Polling, Disabled,
+// PortConfigurationTraining, LinkErrorRecovery, PhyTest.
 std::optional<std::string> phys_state(std::string_view text);
 // "InfiniBand" or "Ethernet", whatever the case.
 std::optional<std::string> link_layer(std::string_view text);
