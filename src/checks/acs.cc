@@ -151,7 +151,7 @@ model::Severity severity_of(const Evidence& evidence, const PciDevice& bridge, P
   if (place == Place::nvlink_pair) return model::Severity::info;
   if (place == Place::root_of_pair) return model::Severity::warn;
   const bool bare = evidence.machine->virtual_machine.known() || is_hardware_switch(bridge);
-  return bare ? model::Severity::error : model::Severity::warn;
+  return bare && !bridge.parent_inferred ? model::Severity::error : model::Severity::warn;
 }
 
 const char* words_of(Place place) {
@@ -177,8 +177,15 @@ void judge_bridge(const Evidence& evidence, const PciDevice& bridge, const OnPat
 }
 
 // Only the ACSCtl lines of a machine, without its tree.
-Outcome without_paths(const model::Topology& topology) {
+Outcome without_paths(const model::Machine& machine) {
+  const auto& topology = machine.topology;
   Judge judge("ACS01");
+  for (const auto& loose : machine.loose_acs) {
+    if (!redirects(loose.control)) continue;
+    auto& found = judge.found("a bridge", "ReqRedir- CmpltRedir- on GPU and NIC paths",
+                              bits_of(loose.control), {{loose.source, loose.text}});
+    found.severity = model::Severity::warn;
+  }
   for (const auto& device : topology.pci) {
     if (!device.acs_control || !redirects(*device.acs_control)) continue;
     auto& found = judge.found(
@@ -196,10 +203,11 @@ Outcome check_ACS01(const Evidence& evidence) {
   const auto& topology = machine.topology;
   if (machine.virtual_machine.value.value_or(false))
     return Clean{"a virtual machine: ACS belongs to its host"};
+  if (!machine.loose_acs.empty() && !config_was_read(topology)) return without_paths(machine);
   if (!config_was_read(topology)) return NotEvaluated{why_no_config(topology)};
   const model::PciTree tree(topology);
   const auto ends = ends_of(evidence, tree);
-  if (ends.empty() || !topology.tree_known) return without_paths(topology);
+  if (ends.empty() || !topology.tree_known) return without_paths(machine);
   Judge judge("ACS01");
   for (const auto& [bridge, on] : bridges_on_paths(evidence, ends)) {
     if (!bridge->acs_control) {

@@ -147,6 +147,11 @@ bool version_at_least(std::string_view version, std::string_view floor) {
   return a >= b;
 }
 
+model::Evidence kernel_line(const model::Machine& machine, std::size_t i) {
+  const auto& sources = machine.kernel_log_sources;
+  return {i < sources.size() ? sources[i] : machine.kernel_log.source, (*machine.kernel_log)[i]};
+}
+
 std::string nccl_version_of(const Evidence& evidence) {
   if (!evidence.nccl_version.empty()) return evidence.nccl_version;
   return evidence.machine->nccl.value.value_or("");

@@ -77,6 +77,9 @@ Rails rails_of(const Evidence& evidence);
 bool may_hide_paths(const model::Machine& machine);
 
 bool version_at_least(std::string_view version, std::string_view floor);  // "2.9" < "2.18.3"; "" is below everything
+// The place of line `i` of the kernel log, as evidence.
+model::Evidence kernel_line(const model::Machine& machine, std::size_t i);
+
 // --nccl-version, else the library found; "" when neither is known.
 std::string nccl_version_of(const Evidence& evidence);
 

@@ -178,12 +178,13 @@ Outcome check_GPU03(const Evidence& evidence) {
   if (!log) return missing("kernel log", log);
   Judge judge("GPU03");
   std::set<std::pair<std::string, int>> said;
-  for (const auto& line : *log) {
+  for (std::size_t i = 0; i < log->size(); ++i) {
+    const auto& line = (*log)[i];
     const auto xid = xid_of(line);
     const auto severity = xid ? severity_of(*xid) : std::nullopt;
     if (!severity || !said.insert({xid->device, xid->code}).second) continue;
     auto& found = judge.found(subject_of(*evidence.machine, xid->device), "no such Xid since the last boot",
-                              fmt::format("Xid {}", xid->code), {{log.source, line}});
+                              fmt::format("Xid {}", xid->code), {kernel_line(*evidence.machine, i)});
     found.severity = *severity;
     if (*severity == Severity::info)
       found.title = "The kernel log has an Xid that is an application's fault or harmless";

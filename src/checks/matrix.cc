@@ -21,7 +21,7 @@ bool is_matrix(const model::Topology& topology) { return !topology.stated.empty(
 // What is wrong inside one list: the parser says it as a warning about the input.
 void find_odd_lists(const model::Topology& topology, Judge& judge) {
   for (const auto& warning : topology.warnings) {
-    if (warning.code != "affinity-reversed" && warning.code != "affinity-repeated") continue;
+    if (warning.code != "reversed-range" && warning.code != "duplicate-cpu") continue;
     const auto line = warning.line.value_or(0);
     auto& found = judge.found(fmt::format("line {}", line), "a list of CPUs", warning.text,
                               {{fmt::format("{}:{}", topology.source.name, line), warning.text}});
@@ -91,8 +91,13 @@ Outcome check_TOPO18(const Evidence& evidence) {
     ++with_list;
     by_list[gpu.cpus->to_list()].insert(gpu.id);
   }
-  if (with_list == 0) return NotEvaluated{"CPU affinity of the GPUs: not in the input"};
   Judge judge("TOPO18");
+  for (const auto& warning : topology.warnings) {
+    if (warning.code != "numa-range") continue;
+    judge.found(fmt::format("line {}", warning.line.value_or(0)), "one NUMA node", warning.text,
+                {{fmt::format("{}:{}", topology.source.name, warning.line.value_or(0)), warning.text}});
+  }
+  if (with_list == 0) judge.unknown("CPU affinity of the GPUs: not in the input");
   for (const auto& [text, gpus] : by_list) {
     const auto cpus = parse_cpu_list(text);
     const bool too_few = cpus && static_cast<std::size_t>(cpus->count()) < gpus.size();

@@ -483,7 +483,8 @@ Outcome check_NVL11(const Evidence& evidence) {
   const auto& log = evidence.machine->kernel_log;
   if (!log) return missing("kernel log", log);
   Judge judge("NVL11");
-  for (const auto& line : *log) {
+  for (std::size_t i = 0; i < log->size(); ++i) {
+    const auto& line = (*log)[i];
     const auto at = line.find("SXid");
     if (at == std::string::npos) continue;
     const auto open = line.find("(PCI:", at);
@@ -496,7 +497,8 @@ Outcome check_NVL11(const Evidence& evidence) {
     const bool multicast =
         text.find("multicast team") != std::string::npos && text.find("release") != std::string::npos;
     if (multicast) continue;
-    auto& found = judge.found(subject, "no SXid since the last boot", line.substr(at), {{log.source, line}});
+    auto& found = judge.found(subject, "no SXid since the last boot", line.substr(at),
+                              {kernel_line(*evidence.machine, i)});
     const bool fatal = !non_fatal && text.find("fatal") != std::string::npos;
     found.severity = fatal ? model::Severity::error : model::Severity::warn;
   }

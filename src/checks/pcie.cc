@@ -246,7 +246,8 @@ void check_limited_lines(const Evidence& evidence, Judge& judge) {
   std::unordered_set<std::string> rails;
   for (const auto* nic : rails_of(evidence).nics)
     if (nic->bdf) rails.insert(*nic->bdf);
-  for (const auto& line : *log) {
+  for (std::size_t i = 0; i < log->size(); ++i) {
+    const auto& line = (*log)[i];
     if (line.find("available PCIe bandwidth, limited by") == std::string::npos) continue;
     std::string device;
     for (const auto word : words(line)) {
@@ -254,7 +255,8 @@ void check_limited_lines(const Evidence& evidence, Judge& judge) {
       if (bdf && device.empty()) device = bdf->to_string();
     }
     if (device.empty() || !rails.contains(device)) continue;
-    judge.found(device, "the bandwidth of its port", "limited by a link above", {{log.source, line}});
+    judge.found(device, "the bandwidth of its port", "limited by a link above",
+                {kernel_line(*evidence.machine, i)});
   }
 }
 
