@@ -28,8 +28,8 @@ bool iequals(std::string_view a, std::string_view b) {
 }
 
 bool icontains(std::string_view text, std::string_view needle) {
-  return !std::ranges::search(text, needle, [](char x, char y) { return lower(x) == lower(y); }).empty() ||
-         needle.empty();
+  const auto same = [](char x, char y) { return lower(x) == lower(y); };
+  return needle.empty() || std::search(text.begin(), text.end(), needle.begin(), needle.end(), same) != text.end();
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
