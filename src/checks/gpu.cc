@@ -153,10 +153,12 @@ std::optional<Severity> severity_of(const Xid& xid) {
   const bool mild = text.find("nonfatal") != std::string::npos ||
                     text.find("non-fatal") != std::string::npos ||
                     text.find("corrected") != std::string::npos;
-  if (xid.code == 154) {
-    if (text.find("reboot") != std::string::npos || text.find("reset") != std::string::npos)
+  if (xid.code == 154) {  // "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+    const auto to = text.rfind(" to ");
+    const auto action = to == std::string::npos ? text : text.substr(to);
+    if (action.find("reboot") != std::string::npos || action.find("reset") != std::string::npos)
       return Severity::error;
-    return text.find("drain") != std::string::npos ? Severity::warn : Severity::info;
+    return action.find("drain") != std::string::npos ? Severity::warn : Severity::info;
   }
   if (xid.code == 74 || (xid.code >= 144 && xid.code <= 150)) return mild ? Severity::warn : Severity::error;
   if (one_of(xid.code, {48, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 155, 158})) return Severity::error;

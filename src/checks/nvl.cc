@@ -296,7 +296,8 @@ Outcome check_NVL06(const Evidence&) {
 
 constexpr int kFabricNotSupported = 0, kFabricInProgress = 2, kFabricCompleted = 3;
 
-// nvml.h, NVML_GPU_FABRIC_HEALTH_MASK_*: two bits a fact, 1 true, 2 false, 3 not supported.
+// nvml.h, NVML_GPU_FABRIC_HEALTH_MASK_*: two bits a fact (bandwidth degraded, route recovery, route
+// unhealthy, access timeout recovery): 0 not supported, 1 true, 2 false.
 struct Health {
   bool degraded = false, recovering = false, unhealthy = false;
 };
@@ -305,7 +306,7 @@ Health health_of(std::uint32_t mask) {
   constexpr unsigned kTrue = 1, kFactBits = 2, kConfigBits = 0xf, kConfigShift = 8, kConfigNone = 1;
   const auto is_true = [&](unsigned fact) { return ((mask >> (fact * kFactBits)) & 3U) == kTrue; };
   const auto config = (mask >> kConfigShift) & kConfigBits;  // 0 not supported, 1 none, others name a fault
-  return {is_true(0), is_true(1), is_true(2) || is_true(3) || config > kConfigNone};
+  return {is_true(0), is_true(1) || is_true(3), is_true(2) || config > kConfigNone};
 }
 
 bool zero_uuid(const std::string& uuid) { return uuid.find_first_not_of("0-") == std::string::npos; }
@@ -341,7 +342,7 @@ void judge_fabric(const model::GpuState& state, Judge& judge) {
   const auto health = health_of(state.fabric_health_mask.value_or(0));
   if (health.unhealthy || health.degraded || health.recovering) {
     auto& found = judge.found(state.gpu, "a healthy fabric",
-                              health.unhealthy  ? "unhealthy route, access timeout or wrong configuration"
+                              health.unhealthy  ? "unhealthy route or wrong configuration"
                               : health.degraded ? "reduced bandwidth"
                                                 : "recovery in progress",
                               lines);
