@@ -24,7 +24,8 @@ std::set<std::string> switches_of(const Merger& merger) {
 }
 
 // The id of a far end: a GPU's, a switch's address, or "" when it cannot be told.
-std::string target_of(const model::Topology& topology, const std::set<std::string>& switches, const std::string& bdf) {
+std::string target_of(const model::Topology& topology, const std::set<std::string>& switches,
+                      const std::string& bdf) {
   if (bdf.empty()) return {};
   const auto at = std::ranges::find(topology.gpus, bdf, &model::Gpu::bdf);
   if (at != topology.gpus.end()) return at->id;
@@ -42,7 +43,8 @@ void add_link(model::Gpu& gpu, const std::string& to) {
 
 void set_speeds(model::Gpu& gpu) {
   if (gpu.link_speeds.empty()) return;
-  const auto slowest = std::ranges::min_element(gpu.link_speeds, {}, [](const auto& s) { return s.second.value; });
+  const auto slowest =
+      std::ranges::min_element(gpu.link_speeds, {}, [](const auto& s) { return s.second.value; });
   for (auto& group : gpu.links) {
     if (!group.per_link) group.per_link = slowest->second;
   }
@@ -73,7 +75,8 @@ void finish_nvlinks(Merger& merger) {
       for (const auto& end : ends->second) add_link(gpu, target_of(topology, switches, end.bdf));
     }
     // Links of which no text tells the far end: which pairs they join stays unknown.
-    if (gpu.links.empty() && gpu.nvlinks.value_or(0) > 0) gpu.links.push_back({"", *gpu.nvlinks, false, {}, true});
+    if (gpu.links.empty() && gpu.nvlinks.value_or(0) > 0)
+      gpu.links.push_back({"", *gpu.nvlinks, false, {}, true});
     set_speeds(gpu);
   }
 }

@@ -80,7 +80,8 @@ void merge_smi_gpu(Merger& merger, const Piece& piece, const parse::SmiGpu& from
   merge_pci(merger, from, source);
   // A GPU that is passed through to the machine is one of a virtual machine; "None" is told on both sides.
   if (from.virtualization && iequals(*from.virtualization, "Pass-Through"))
-    merger.set(merger.machine.virtual_machine, true, source, "virtual machine", "Virtualization Mode: Pass-Through");
+    merger.set(merger.machine.virtual_machine, true, source, "virtual machine",
+               "Virtualization Mode: Pass-Through");
 }
 
 std::string number_and_number(int attached, std::size_t listed) {
@@ -90,18 +91,23 @@ std::string number_and_number(int attached, std::size_t listed) {
 tl::expected<void, Error> merge_smi(Merger& merger, const Piece& piece, const Result<parse::NvidiaSmi>& smi) {
   if (!smi) return tl::unexpected(smi.error());
   auto& machine = merger.machine;
-  if (smi->driver) merger.set(machine.nvidia_driver, *smi->driver, piece.at(smi->driver_line), "NVIDIA driver version");
-  if (smi->cuda) merger.set(machine.cuda_driver, *smi->cuda, piece.at(smi->driver_line), "CUDA version of the driver");
-  if (smi->error) merger.set(machine.nvml_error, *smi->error, piece.at(smi->error_line), "NVML's error", *smi->error);
+  if (smi->driver)
+    merger.set(machine.nvidia_driver, *smi->driver, piece.at(smi->driver_line), "NVIDIA driver version");
+  if (smi->cuda)
+    merger.set(machine.cuda_driver, *smi->cuda, piece.at(smi->driver_line), "CUDA version of the driver");
+  if (smi->error)
+    merger.set(machine.nvml_error, *smi->error, piece.at(smi->error_line), "NVML's error", *smi->error);
   if (smi->nvml) {
     const auto version = smi->nvml->find('.') == std::string::npos ? *smi->nvml : *smi->nvml;
     merger.set(machine.nvml_library, version, piece.at(smi->error_line), "NVML library version");
   }
   if (smi->attached)
-    merger.set(machine.nvml_gpu_count, *smi->attached, piece.at(std::max(1, smi->attached_line)), "number of GPUs");
+    merger.set(machine.nvml_gpu_count, *smi->attached, piece.at(std::max(1, smi->attached_line)),
+               "number of GPUs");
   const bool whole = !smi->attached || static_cast<std::size_t>(*smi->attached) == smi->gpus.size();
   if (!whole && !smi->gpus.empty())
-    merger.warn("incomplete", fmt::format("{}: {}", piece.name, number_and_number(*smi->attached, smi->gpus.size())));
+    merger.warn("incomplete",
+                fmt::format("{}: {}", piece.name, number_and_number(*smi->attached, smi->gpus.size())));
   if (smi->truncated) merger.warn("truncated", fmt::format("{}: the text ends inside of a GPU", piece.name));
   for (std::size_t i = 0; i < smi->gpus.size(); ++i)
     merge_smi_gpu(merger, piece, smi->gpus[i], whole ? std::optional(static_cast<int>(i)) : std::nullopt);
@@ -119,12 +125,13 @@ void merge_status(Merger& merger, const Piece& piece, const parse::NvLinkGpu& fr
       gpu.inactive_links.push_back(number);
   }
   if (from.cut) {
-    merger.warn("truncated", fmt::format("{}: the links of GPU {} are cut off", piece.at(from.line), from.index));
+    merger.warn("truncated",
+                fmt::format("{}: the links of GPU {} are cut off", piece.at(from.line), from.index));
     return;
   }
   if (gpu.nvlinks && *gpu.nvlinks != active) {
-    merger.warn("contradiction", fmt::format("{}: {} shows {} active NVLinks, another text {}", piece.at(from.line), gpu.id,
-                                             active, *gpu.nvlinks));
+    merger.warn("contradiction", fmt::format("{}: {} shows {} active NVLinks, another text {}",
+                                             piece.at(from.line), gpu.id, active, *gpu.nvlinks));
   }
   gpu.nvlinks = active;
   if (!from.all_inactive) gpu.nvlinks_capable = static_cast<int>(from.links.size());
@@ -142,7 +149,8 @@ void merge_far_ends(Merger& merger, const parse::NvLinkGpu& from, const model::G
 }
 
 void merge_nvlink_gpu(Merger& merger, const Piece& piece, const parse::NvLinkGpu& from) {
-  auto* gpu = merger.gpu_for({{}, from.uuid, from.index, from.name.empty() ? std::nullopt : std::optional(from.name)});
+  auto* gpu = merger.gpu_for(
+      {{}, from.uuid, from.index, from.name.empty() ? std::nullopt : std::optional(from.name)});
   if (!gpu) return;
   if (from.mig) gpu->mig = true;
   if (from.unsupported) gpu->nvlinks = gpu->nvlinks_capable = 0;
@@ -171,7 +179,8 @@ void merge_rocm_gpu(Merger& merger, const parse::RocmGpu& from) {
 void merge_rocm_pairs(Merger& merger, const parse::RocmSmi& rocm) {
   auto& topology = merger.machine.topology;
   if (!topology.stated.empty()) return;
-  const bool typed = std::ranges::any_of(rocm.pairs, [](const parse::RocmPair& p) { return p.link.has_value(); });
+  const bool typed =
+      std::ranges::any_of(rocm.pairs, [](const parse::RocmPair& p) { return p.link.has_value(); });
   if (!typed) return;
   for (const auto& pair : rocm.pairs) {
     if (pair.from >= pair.to) continue;

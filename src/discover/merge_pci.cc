@@ -23,7 +23,8 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 bool names_nvidia_chip(std::string_view name) {
   for (const auto word : words(name)) {
     static constexpr std::string_view kFamilies[] = {"GK", "GM", "GP", "GV", "TU", "GA", "AD", "GH", "GB"};
-    const bool family = std::ranges::any_of(kFamilies, [&](std::string_view f) { return word.starts_with(f); });
+    const bool family =
+        std::ranges::any_of(kFamilies, [&](std::string_view f) { return word.starts_with(f); });
     if (family && word.size() >= 4 && is_digit(word[2]) && is_digit(word[3])) return true;
   }
   return false;
@@ -32,14 +33,16 @@ bool names_nvidia_chip(std::string_view name) {
 PciKind kind_by_name(const LspciDevice& device) {
   const std::string_view name = device.name;
   if (device.vendor == 0x10de) {
-    if (has(name, "NVSwitch") || has(name, "Device 1af1") || has(name, "Device 22a3")) return PciKind::nvswitch;
+    if (has(name, "NVSwitch") || has(name, "Device 1af1") || has(name, "Device 22a3"))
+      return PciKind::nvswitch;
     for (const std::string_view other : {"Audio", "USB", "UCSI", "Serial", "Bridge"}) {
       if (has(name, other)) return PciKind::other;
     }
     return names_nvidia_chip(name) ? PciKind::gpu : PciKind::other;
   }
   if (device.vendor == 0x1002 && has(name, "Instinct")) return PciKind::gpu;
-  if (device.vendor == 0x15b3 && (has(name, "[ConnectX") || has(name, "network controller"))) return PciKind::nic;
+  if (device.vendor == 0x15b3 && (has(name, "[ConnectX") || has(name, "network controller")))
+    return PciKind::nic;
   return has(name, "Ethernet Controller") || has(name, "Ethernet controller") ? PciKind::nic : PciKind::other;
 }
 
@@ -79,7 +82,9 @@ PciSeen& seen(Merger& merger, const Bdf& bdf, const std::string& source) {
   return entry;
 }
 
-bool is_bridge_class(const LspciDevice& device) { return device.class_code && *device.class_code >> 8 == 0x0604; }
+bool is_bridge_class(const LspciDevice& device) {
+  return device.class_code && *device.class_code >> 8 == 0x0604;
+}
 
 // ---- the tree
 
@@ -146,15 +151,17 @@ void fill_details(model::PciDevice& to, const PciSeen& entry) {
   if (to.source.empty()) to.source = entry.source;
 }
 
-bool in_topology(const PciSeen& entry, PciKind kind) { return kind != PciKind::other || entry.device.all_ones; }
+bool in_topology(const PciSeen& entry, PciKind kind) {
+  return kind != PciKind::other || entry.device.all_ones;
+}
 
 struct Place {
   std::string parent, root;
   bool inferred = false;
 };
 
-void put(model::Topology& topology, std::unordered_map<std::string, std::size_t>& places, const std::string& id,
-         const PciSeen& entry, const Place& place, bool keep_tree) {
+void put(model::Topology& topology, std::unordered_map<std::string, std::size_t>& places,
+         const std::string& id, const PciSeen& entry, const Place& place, bool keep_tree) {
   const auto kind = kind_of(entry.device, entry.is_bridge);
   const auto at = places.find(id);
   if (at == places.end() && (keep_tree || !in_topology(entry, kind))) return;
@@ -173,7 +180,8 @@ void put(model::Topology& topology, std::unordered_map<std::string, std::size_t>
   fill_details(device, entry);
 }
 
-// A bridge directly on a root bus is a root port; ports below one belong to switches (lspci -t does not print it).
+// A bridge directly on a root bus is a root port; ports below one belong to switches (lspci -t does not print
+// it).
 void mark_ports(model::Topology& topology, const std::map<Bdf, PciSeen>& pci) {
   for (auto& device : topology.pci) {
     if (device.kind != PciKind::bridge || device.root_port || device.pcie_switch_port) continue;
@@ -189,7 +197,8 @@ void add_switches(model::Topology& topology) {
   for (const auto& one : topology.switches) known.insert(one.bdf);
   for (const auto& device : topology.pci) {
     const bool is_switch = device.kind == PciKind::nvswitch;
-    if (is_switch && known.insert(device.id).second) topology.switches.push_back({device.id, device.id, "nvswitch"});
+    if (is_switch && known.insert(device.id).second)
+      topology.switches.push_back({device.id, device.id, "nvswitch"});
   }
   std::set<std::string> parents;
   for (const auto& device : topology.pci) {
@@ -277,7 +286,8 @@ bool infer_secondary_buses(std::map<Bdf, PciSeen>& pci) {
   }
   std::map<Bdf, int> secondary;
   std::set<BusKey> reached;
-  // Buses in ascending order: a bus that no bridge before it took is a root bus. The stack holds bridges to visit.
+  // Buses in ascending order: a bus that no bridge before it took is a root bus. The stack holds bridges to
+  // visit.
   for (const auto& [key, on_bus] : bridges) {
     if (reached.contains(key)) continue;
     int next = key.second + 1;
@@ -335,7 +345,9 @@ void finish_pci(Merger& merger) {
   const bool keep_tree = topology.tree_known;
   const bool inferred = !keep_tree && infer_secondary_buses(merger.pci);
   if (inferred)
-    merger.warn("tree-inferred", "lspci does not print what is behind each bridge: the PCI tree follows from the order of bus numbers");
+    merger.warn("tree-inferred",
+                "lspci does not print what is behind each bridge: the PCI tree follows from the order of bus "
+                "numbers");
   const auto bridges = bridges_by_bus(merger.pci);
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < topology.pci.size(); ++i) places.emplace(topology.pci[i].id, i);
@@ -345,7 +357,8 @@ void finish_pci(Merger& merger) {
     const auto kind = kind_of(entry.device, entry.is_bridge);
     if ((kind == PciKind::gpu || kind == PciKind::nic) && !parent && !entry.in_tree) whole = false;
     put(topology, places, bdf.to_string(), entry,
-        {parent ? parent->to_string() : "", root_of(merger.pci, bridges, bdf), inferred && parent}, keep_tree);
+        {parent ? parent->to_string() : "", root_of(merger.pci, bridges, bdf), inferred && parent},
+        keep_tree);
   }
   topology.tree_known |= whole;
   if (!keep_tree) mark_ports(topology, merger.pci);

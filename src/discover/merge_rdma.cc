@@ -37,7 +37,9 @@ void merge_port(Merger& merger, const Piece& piece, const PortRecord& record) {
   const auto& from = record.port;
   const auto now = piece.at(record.line);
   if (to->source.empty()) to->source = now;
-  const auto what = [&](const char* field) { return fmt::format("{} of {} port {}", field, to->device, to->port); };
+  const auto what = [&](const char* field) {
+    return fmt::format("{} of {} port {}", field, to->device, to->port);
+  };
   merger.set(to->state, from.state, what("state"), to->source, now);
   merger.set(to->phys_state, from.phys_state, what("physical state"), to->source, now);
   merger.set(to->link_layer, from.link_layer, what("link layer"), to->source, now);
@@ -58,12 +60,13 @@ void merge_port(Merger& merger, const Piece& piece, const PortRecord& record) {
     to->gids_known = from.gids_known;
   }
   if (record.cut)
-    merger.warn("truncated", fmt::format("{}: the record of {} port {} is cut off", now, to->device, to->port));
+    merger.warn("truncated",
+                fmt::format("{}: the record of {} port {} is cut off", now, to->device, to->port));
 }
 
 // `lists`: the command prints every RDMA device of the machine.
-tl::expected<void, Error> merge_ports(Merger& merger, const Piece& piece, const Result<parse::RdmaPorts>& ports,
-                                      bool lists) {
+tl::expected<void, Error> merge_ports(Merger& merger, const Piece& piece,
+                                      const Result<parse::RdmaPorts>& ports, bool lists) {
   if (!ports) return tl::unexpected(ports.error());
   for (const auto& record : ports->ports) merge_port(merger, piece, record);
   if (ports->ports.empty()) {  // ibv_devices: names only
@@ -156,7 +159,8 @@ void finish_port(const Merger& merger, model::RdmaPort& port) {
   if (!port.netdev_mtu && mtu != merger.netdev_mtu.end()) port.netdev_mtu = mtu->second;
 }
 
-model::Nic& nic_for(model::Topology& topology, std::map<std::string, std::size_t>& by_name, const model::RdmaPort& port) {
+model::Nic& nic_for(model::Topology& topology, std::map<std::string, std::size_t>& by_name,
+                    const model::RdmaPort& port) {
   if (const auto at = by_name.find(port.device); at != by_name.end()) return topology.nics[at->second];
   if (port.bdf) {
     for (auto& nic : topology.nics) {
@@ -184,8 +188,8 @@ void fill_nic(model::Nic& nic, const model::RdmaPort& port) {
     nic.netdevs.push_back(*port.netdev);
 }
 
-// Where every RDMA device has its address, the other network functions are NICs of their own; otherwise a function
-// may be one that is already there under its name.
+// Where every RDMA device has its address, the other network functions are NICs of their own; otherwise a
+// function may be one that is already there under its name.
 void add_unnamed_nics(model::Topology& topology) {
   const auto without_address = [](const model::Nic& nic) { return !nic.bdf && !nic.is_virtual; };
   if (std::ranges::any_of(topology.nics, without_address)) return;

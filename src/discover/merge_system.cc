@@ -21,21 +21,21 @@ using Done = tl::expected<void, Error>;
 // A kernel's own answer replaces the masks of a topology file.
 void set_cpus(Merger& merger, model::NumaNode& node, const CpuSet& cpus, const std::string& source) {
   if (node.cpus && !(*node.cpus == cpus))
-    merger.warn("contradiction", fmt::format("{}: NUMA node {} has CPUs {}, another text says {}", source, node.id,
-                                             cpus.to_list(), node.cpus->to_list()));
+    merger.warn("contradiction", fmt::format("{}: NUMA node {} has CPUs {}, another text says {}", source,
+                                             node.id, cpus.to_list(), node.cpus->to_list()));
   node.cpus = cpus;
 }
 
-void set_line(Merger& merger, model::Fact<std::string>& fact, const Piece& piece, const parse::LineValue& value,
-              std::string_view what) {
+void set_line(Merger& merger, model::Fact<std::string>& fact, const Piece& piece,
+              const parse::LineValue& value, std::string_view what) {
   merger.set(fact, value.value, piece.at(value.line), what, value.text.substr(0, 300));
 }
 
 void set_limits(Merger& merger, const Piece& piece, const parse::Limits& limits, bool effective) {
   auto& machine = merger.machine;
   if (limits.memlock && (effective || !machine.memlock.known())) {
-    machine.memlock = model::Fact<model::MemoryLimit>::of(limits.memlock->value, piece.at(limits.memlock->line),
-                                                          limits.memlock->text);
+    machine.memlock = model::Fact<model::MemoryLimit>::of(
+        limits.memlock->value, piece.at(limits.memlock->line), limits.memlock->text);
   }
   if (limits.nofile && (effective || !machine.nofile.known())) {
     const auto soft = limits.nofile->value.soft.value_or(UINT64_MAX);
@@ -67,7 +67,8 @@ void set_boot_facts(Merger& merger, const Piece& piece, const parse::KernelLog& 
       machine.hypervisor = model::Fact<std::string>::of(*log.hypervisor, piece.at(log.hypervisor_line));
   }
   if (log.nvidia_driver)
-    merger.set(machine.nvidia_driver, *log.nvidia_driver, piece.at(log.nvidia_driver_line), "NVIDIA driver version");
+    merger.set(machine.nvidia_driver, *log.nvidia_driver, piece.at(log.nvidia_driver_line),
+               "NVIDIA driver version");
   if (log.nvidia_open)
     merger.set(machine.nvidia_open_kernel_module, *log.nvidia_open, piece.at(log.nvidia_driver_line),
                "kind of the NVIDIA kernel modules");
@@ -140,7 +141,8 @@ struct KernelFile {
 constexpr KernelFile kKernelFiles[] = {
     {"/proc/sys/kernel/numa_balancing",
      [](model::Machine& m, const std::string& line, const std::string& source) {
-       if (const auto value = parse_int<int>(line)) m.numa_balancing = model::Fact<int>::of(*value, source, line);
+       if (const auto value = parse_int<int>(line))
+         m.numa_balancing = model::Fact<int>::of(*value, source, line);
      }},
     {"/sys/kernel/mm/transparent_hugepage/enabled",
      [](model::Machine& m, const std::string& line, const std::string& source) {
@@ -164,7 +166,8 @@ constexpr KernelFile kKernelFiles[] = {
      }},
     {"/sys/devices/system/cpu/online",
      [](model::Machine& m, const std::string& line, const std::string& source) {
-       if (auto cpus = parse_cpu_list(line)) m.online_cpus = model::Fact<CpuSet>::of(std::move(*cpus), source, line);
+       if (auto cpus = parse_cpu_list(line))
+         m.online_cpus = model::Fact<CpuSet>::of(std::move(*cpus), source, line);
      }},
 };
 
@@ -176,7 +179,10 @@ const KernelFile* kernel_file_of(std::string_view command) {
   return at == std::end(kKernelFiles) ? nullptr : at;
 }
 
-bool is_message(std::string_view line) { return line.find("No such file") != std::string_view::npos || line.find("ermission denied") != std::string_view::npos; }
+bool is_message(std::string_view line) {
+  return line.find("No such file") != std::string_view::npos ||
+         line.find("ermission denied") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -191,7 +197,8 @@ Done merge_numactl(Merger& merger, const Piece& piece) {
     if (!from.node.distances.empty()) node->distances = from.node.distances;
   }
   if (text->nodes && static_cast<std::size_t>(*text->nodes) != text->list.size() && !text->list.empty())
-    merger.warn("truncated", fmt::format("{}: {} of {} NUMA nodes are in the text", piece.name, text->list.size(), *text->nodes));
+    merger.warn("truncated", fmt::format("{}: {} of {} NUMA nodes are in the text", piece.name,
+                                         text->list.size(), *text->nodes));
   if (text->allowed)
     merger.set(merger.machine.allowed_cpus, *text->allowed, piece.at(text->allowed_line), "allowed CPUs");
   return {};
@@ -204,7 +211,8 @@ Done merge_lscpu(Merger& merger, const Piece& piece) {
   set_nodes(merger, piece, *text);
   set_cpu_model(merger, *text);
   set_hypervisor(merger, piece, *text);
-  if (text->online) merger.set(merger.machine.online_cpus, *text->online, piece.at(text->online_line), "online CPUs");
+  if (text->online)
+    merger.set(merger.machine.online_cpus, *text->online, piece.at(text->online_line), "online CPUs");
   return {};
 }
 
@@ -238,9 +246,11 @@ Done merge_fabric_manager(Merger& merger, const Piece& piece) {
   if (!text) return tl::unexpected(text.error());
   auto& machine = merger.machine;
   if (text->version)
-    merger.set(machine.fabric_manager_version, *text->version, piece.at(text->version_line), "fabric manager version");
+    merger.set(machine.fabric_manager_version, *text->version, piece.at(text->version_line),
+               "fabric manager version");
   if (text->state)
-    merger.set(machine.fabric_manager, *text->state, piece.at(text->state_line), "state of the fabric manager");
+    merger.set(machine.fabric_manager, *text->state, piece.at(text->state_line),
+               "state of the fabric manager");
   open_log(merger, piece);
   for (const auto& error : text->errors) add_log_line(merger, error.text, piece.at(error.line));
   if (text->nothing_to_do)
@@ -257,7 +267,8 @@ Done merge_lsmod(Merger& merger, const Piece& piece) {
   if (whole && !machine.modules.known()) {
     std::map<std::string, std::string> modules;
     for (const auto& [name, line] : text->modules) modules[name] = "";
-    machine.modules = model::Fact<std::map<std::string, std::string>>::of(std::move(modules), std::string(piece.name));
+    machine.modules =
+        model::Fact<std::map<std::string, std::string>>::of(std::move(modules), std::string(piece.name));
   }
   const auto peermem = text->modules.find("nvidia_peermem");
   if (peermem != text->modules.end() && !machine.peermem.known())
@@ -268,7 +279,7 @@ Done merge_lsmod(Merger& merger, const Piece& piece) {
 }
 
 Done merge_nvidia_version(Merger& merger, const Piece& piece) {
-  const auto text = parse::parse_nvidia_version(piece.text);
+  const auto text = parse::parse_driver_version_file(piece.text);
   if (!text) return tl::unexpected(text.error());
   set_line(merger, merger.machine.nvidia_driver, piece, text->driver, "NVIDIA driver version");
   merger.set(merger.machine.nvidia_open_kernel_module, text->open, piece.at(text->driver.line),
@@ -318,7 +329,8 @@ Done merge_df_shm(Merger& merger, const Piece& piece) {
   if (!machine.shm_bytes.known())
     machine.shm_bytes = model::Fact<std::uint64_t>::of(text->bytes, piece.at(text->line), text->text);
   if (text->free_bytes && !machine.shm_free_bytes.known())
-    machine.shm_free_bytes = model::Fact<std::uint64_t>::of(*text->free_bytes, piece.at(text->line), text->text);
+    machine.shm_free_bytes =
+        model::Fact<std::uint64_t>::of(*text->free_bytes, piece.at(text->line), text->text);
   return {};
 }
 
@@ -327,7 +339,8 @@ bool is_kernel_file(const Piece& piece) { return kernel_file_of(piece.command) !
 Done merge_kernel_file(Merger& merger, const Piece& piece) {
   const auto* file = kernel_file_of(piece.command);
   const auto line = first_line(piece.text);
-  if (!file || line.empty() || line.size() > 4096 || is_message(line)) return fail(Errc::unrecognised, "no value");
+  if (!file || line.empty() || line.size() > 4096 || is_message(line))
+    return fail(Errc::unrecognised, "no value");
   file->set(merger.machine, line, piece.at(1));
   return {};
 }

@@ -19,8 +19,8 @@ tl::expected<void, Error> merge_os_release(Merger& merger, const Piece& piece);
 tl::expected<void, Error> merge_ofed_info(Merger& merger, const Piece& piece);
 tl::expected<void, Error> merge_df_shm(Merger& merger, const Piece& piece);
 
-// `cat` (or a separator, or a file name) of a kernel file that holds one value: /proc/sys/kernel/numa_balancing and
-// the like. False: the command names no such file.
+// `cat` (or a separator, or a file name) of a kernel file that holds one value:
+// /proc/sys/kernel/numa_balancing and the like. False: the command names no such file.
 bool is_kernel_file(const Piece& piece);
 tl::expected<void, Error> merge_kernel_file(Merger& merger, const Piece& piece);
 

@@ -7,7 +7,8 @@ namespace topotune::discover {
 void Merger::start_from(model::Topology base) {
   machine.topology = std::move(base);
   for (std::size_t i = 0; i < machine.topology.gpus.size(); ++i) index_gpu(i);
-  for (std::size_t i = 0; i < machine.topology.numa.size(); ++i) numa_.emplace(machine.topology.numa[i].id, i);
+  for (std::size_t i = 0; i < machine.topology.numa.size(); ++i)
+    numa_.emplace(machine.topology.numa[i].id, i);
 }
 
 void Merger::index_gpu(std::size_t place) {

@@ -42,7 +42,8 @@ struct PciSeen {
   bool is_bridge = false;
 };
 
-// Collects the facts of many texts into one machine; contradictions become diagnostics, the first source wins.
+// Collects the facts of many texts into one machine; contradictions become diagnostics, the first source
+// wins.
 class Merger {
  public:
   static constexpr std::size_t kMaxGpus = 4096;
@@ -51,7 +52,8 @@ class Merger {
 
   void start_from(model::Topology base);  // before anything else: the topology that ids are taken from
 
-  // The GPU that a text speaks of: by address, else UUID, else index; a new one where none fits. Null: too many.
+  // The GPU that a text speaks of: by address, else UUID, else index; a new one where none fits. Null: too
+  // many.
   model::Gpu* gpu_for(const GpuRef& ref);
   model::Gpu* gpu_by_index(int index);
   model::GpuState& state_of(const model::Gpu& gpu);
@@ -70,8 +72,8 @@ class Merger {
     }
   }
   template <class T>
-  void set(std::optional<T>& to, const std::optional<T>& value, std::string_view what, std::string_view before,
-           std::string_view now) {
+  void set(std::optional<T>& to, const std::optional<T>& value, std::string_view what,
+           std::string_view before, std::string_view now) {
     if (!value) return;
     if (!to) {
       to = value;
@@ -81,11 +83,12 @@ class Merger {
   }
   void contradiction(std::string_view what, std::string_view before, std::string_view now);
 
-  std::map<Bdf, PciSeen> pci;  // from lspci, put into the topology by finish()
-  bool gpus_listed = false;    // a text of the driver lists the GPUs: lspci adds none
+  std::map<Bdf, PciSeen> pci;                     // from lspci, put into the topology by finish()
+  bool gpus_listed = false;                       // a text of the driver lists the GPUs: lspci adds none
   std::map<std::string, std::string> netdev_bdf;  // interface -> address
   std::map<std::string, int> netdev_mtu;
-  // Far ends of NVLinks as printed, resolved by finish(): GPU place -> (address or "", link number there, speed).
+  // Far ends of NVLinks as printed, resolved by finish(): GPU place -> (address or "", link number there,
+  // speed).
   struct FarEnd {
     std::string bdf;
     std::optional<int> link;
