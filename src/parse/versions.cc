@@ -129,13 +129,13 @@ Result<T> or_not_a(std::optional<T> value, std::string_view kind) {
 
 }  // namespace
 
-bool looks_like_nvidia_version(std::string_view text) { return has(text, "NVRM version:"); }
+bool looks_like_driver_version_file(std::string_view text) { return has(text, "NVRM version:"); }
 
-Result<NvidiaVersion> parse_nvidia_version(std::string_view text) {
+Result<DriverVersionFile> parse_driver_version_file(std::string_view text) {
   auto driver = first_line(text, nvrm_version);
   if (!driver) return not_a("/proc/driver/nvidia/version");
   const bool open = has(driver->text, "Open Kernel Module");
-  return NvidiaVersion{std::move(*driver), open};
+  return DriverVersionFile{std::move(*driver), open};
 }
 
 bool looks_like_nvcc(std::string_view text) { return has(text, "Cuda compilation tools, release "); }

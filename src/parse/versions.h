@@ -17,12 +17,12 @@ struct LineValue {
 
 // /proc/driver/nvidia/version: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release
 // Build …"
-struct NvidiaVersion {
+struct DriverVersionFile {
   LineValue driver;
   bool open = false;  // the open kernel modules
 };
-bool looks_like_nvidia_version(std::string_view text);
-Result<NvidiaVersion> parse_nvidia_version(std::string_view text);
+bool looks_like_driver_version_file(std::string_view text);
+Result<DriverVersionFile> parse_driver_version_file(std::string_view text);
 
 // `nvcc --version`: "Cuda compilation tools, release 12.4, V12.4.131" -> "12.4"
 bool looks_like_nvcc(std::string_view text);
