@@ -139,12 +139,12 @@ void merge_status(Merger& merger, const Piece& piece, const parse::NvLinkGpu& fr
 
 void merge_far_ends(Merger& merger, const parse::NvLinkGpu& from, const model::Gpu& gpu) {
   const auto place = static_cast<std::size_t>(&gpu - merger.machine.topology.gpus.data());
-  auto& ends = merger.far_ends[place];
-  if (!ends.empty()) return;
+  auto& far = merger.far_ends[place];
+  if (!far.ends.empty()) return;
+  far.cut = from.cut;
   for (const auto& [number, link] : from.links) {
-    if (!link.remote_bdf && !link.remote_hidden) continue;
-    ends.push_back({link.remote_bdf.value_or(""), link.remote_link,
-                    link.speed ? std::optional(link.speed->value) : std::nullopt});
+    if (link.remote_bdf || link.remote_hidden)
+      far.ends.push_back({link.remote_bdf.value_or(""), link.remote_link});
   }
 }
 

@@ -90,11 +90,14 @@ class Merger {
   // Far ends of NVLinks as printed, resolved by finish(): GPU place -> (address or "", link number there,
   // speed).
   struct FarEnd {
-    std::string bdf;
+    std::string bdf;  // "" where the text hides it
     std::optional<int> link;
-    std::optional<double> speed;
   };
-  std::map<std::size_t, std::vector<FarEnd>> far_ends;
+  struct FarEnds {
+    std::vector<FarEnd> ends;
+    bool cut = false;  // the text ends before the list does: how many there are is unknown
+  };
+  std::map<std::size_t, FarEnds> far_ends;
 
   void finish();  // joins what only all texts together tell
 
