@@ -88,7 +88,8 @@ void join_causes(model::Diagnosis& diagnosis) {
   };
   for (auto& finding : diagnosis.findings) {
     for (const auto& link : kLinks) {
-      if (finding.rule == link.effect && found(link.cause) && std::ranges::count(finding.because, link.cause) == 0)
+      if (finding.rule == link.effect && found(link.cause) &&
+          std::ranges::count(finding.because, link.cause) == 0)
         finding.because.emplace_back(link.cause);
     }
   }

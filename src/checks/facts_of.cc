@@ -38,50 +38,26 @@ const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& 
   return found == machine.ports.end() ? nullptr : &*found;
 }
 
-PciTree::PciTree(const model::Topology& topology) {
-  for (const auto& device : topology.pci) {
-    by_id_.emplace(device.id, &device);
-    by_parent_.emplace(device.parent, &device);
-  }
-}
-
-const model::PciDevice* PciTree::find(std::string_view id) const {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
-}
-
-const model::PciDevice* PciTree::find(const std::optional<std::string>& id) const {
-  return id ? find(std::string_view(*id)) : nullptr;
-}
-
-std::vector<const model::PciDevice*> PciTree::above(const model::PciDevice& device) const {
-  constexpr std::size_t kDeepest = 64;  // PCI has 256 buses a domain, real trees fewer than ten levels
+std::vector<const model::PciDevice*> bridges_above(const model::PciTree& tree,
+                                                   const model::PciDevice& device) {
   std::vector<const model::PciDevice*> chain;
-  for (const auto* at = find(std::string_view(device.parent)); at != nullptr && chain.size() < kDeepest;
-       at = find(std::string_view(at->parent))) {
-    if (at == &device || std::ranges::find(chain, at) != chain.end()) break;
+  for (const auto* at = &device; !at->parent.empty() && chain.size() < model::PciTree::kMaxDepth;) {
+    at = tree.find(at->parent);
+    if (at == nullptr || at == &device || std::ranges::find(chain, at) != chain.end()) break;
     chain.push_back(at);
-    if (at->parent.empty()) break;
   }
   return chain;
 }
 
-std::vector<const model::PciDevice*> PciTree::below(const model::PciDevice& bridge) const {
-  std::vector<const model::PciDevice*> out;
-  const auto [first, last] = by_parent_.equal_range(bridge.id);
-  for (auto at = first; at != last; ++at)
-    if (at->second != &bridge) out.push_back(at->second);
-  return out;
+std::string name_of_device(const model::Topology& topology, const model::PciDevice& device) {
+  const auto is = [&](const auto& one) { return one.bdf == device.id || one.pci == device.id; };
+  const auto gpu = std::ranges::find_if(topology.gpus, is);
+  if (gpu != topology.gpus.end()) return gpu->id;
+  const auto nic = std::ranges::find_if(topology.nics, is);
+  return nic != topology.nics.end() ? name_of(*nic) : device.id;
 }
 
 std::string name_of(const model::Nic& nic) { return nic.name.value_or(nic.id); }
-
-std::string name_of_device(const model::Topology& topology, const model::PciDevice& device) {
-  const auto gpu = std::ranges::find(topology.gpus, std::optional(device.id), &model::Gpu::bdf);
-  if (gpu != topology.gpus.end()) return gpu->id;
-  const auto nic = std::ranges::find(topology.nics, std::optional(device.id), &model::Nic::bdf);
-  return nic != topology.nics.end() ? name_of(*nic) : device.id;
-}
 
 std::optional<int> nodes_with_cpus(const model::Topology& topology) {
   if (topology.numa.empty()) return std::nullopt;
@@ -100,7 +76,8 @@ std::set<std::string> near_nics(const std::vector<model::Path>& paths, const mod
   for (const auto& gpu : topology.gpus) gpus.insert(gpu.id);
   std::set<std::string> near;
   for (const auto& path : paths) {
-    if (path.type != model::PathType::pix && path.type != model::PathType::pxb && path.type != model::PathType::c2c)
+    if (path.type != model::PathType::pix && path.type != model::PathType::pxb &&
+        path.type != model::PathType::c2c)
       continue;
     if (gpus.contains(path.a) && !gpus.contains(path.b)) near.insert(path.b);
     if (gpus.contains(path.b) && !gpus.contains(path.a)) near.insert(path.a);
@@ -168,6 +145,11 @@ bool version_at_least(std::string_view version, std::string_view floor) {
   a.resize(size);
   b.resize(size);
   return a >= b;
+}
+
+model::Evidence kernel_line(const model::Machine& machine, std::size_t i) {
+  const auto& sources = machine.kernel_log_sources;
+  return {i < sources.size() ? sources[i] : machine.kernel_log.source, (*machine.kernel_log)[i]};
 }
 
 std::string nccl_version_of(const Evidence& evidence) {

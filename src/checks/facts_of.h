@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "checks/known_gpus.h"
 #include "checks/rule.h"
 #include "model/paths.h"
+#include "model/tree.h"
 
 // What several rules ask of a machine.
 namespace topotune::checks {
@@ -48,21 +48,8 @@ model::Evidence evidence_of(const model::Fact<T>& fact, std::string text) {
 // The machine's paths: those that run() derived once, else derived now.
 std::vector<model::Path> paths_in(const Evidence& evidence);
 
-// The PCI devices of a topology by address. Lookups cost a logarithm, also in machines that nobody has built.
-class PciTree {
- public:
-  explicit PciTree(const model::Topology& topology);
-  const model::PciDevice* find(std::string_view id) const;  // null: not there
-  const model::PciDevice* find(const std::optional<std::string>& id) const;
-  // Bridges from the device's parent to its root port; stops at a cycle.
-  std::vector<const model::PciDevice*> above(const model::PciDevice& device) const;
-  // Devices whose parent is this one.
-  std::vector<const model::PciDevice*> below(const model::PciDevice& bridge) const;
-
- private:
-  std::map<std::string_view, const model::PciDevice*> by_id_;
-  std::multimap<std::string_view, const model::PciDevice*> by_parent_;
-};
+// Bridges from the device's parent to its root port, nearest first; stops at a cycle.
+std::vector<const model::PciDevice*> bridges_above(const model::PciTree& tree, const model::PciDevice& device);
 
 // The first port of the NIC's RDMA device (the NIC's own port where it names one); null when unknown.
 const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& nic);
@@ -90,6 +77,9 @@ Rails rails_of(const Evidence& evidence);
 bool may_hide_paths(const model::Machine& machine);
 
 bool version_at_least(std::string_view version, std::string_view floor);  // "2.9" < "2.18.3"; "" is below everything
+// The place of line `i` of the kernel log, as evidence.
+model::Evidence kernel_line(const model::Machine& machine, std::size_t i);
+
 // --nccl-version, else the library found; "" when neither is known.
 std::string nccl_version_of(const Evidence& evidence);
 

@@ -88,10 +88,12 @@ Finding finding_for(const Column& column, const std::vector<Seen>& outliers, con
     }
     evidence.push_back({s.node->name + ": " + s.fact->source, s.fact->value});
   }
-  Finding f = finding(column.rule, column.key,
-                      expected.empty() ? "the same on all nodes" : fmt::format("{} (as on most nodes)", expected),
-                      spread(values), std::move(evidence));
-  if (column.rule == "FLEET01" && column.key == "NCCL") f.severity = Severity::error;  // versions that differ hang a job
+  Finding f =
+      finding(column.rule, column.key,
+              expected.empty() ? "the same on all nodes" : fmt::format("{} (as on most nodes)", expected),
+              spread(values), std::move(evidence));
+  if (column.rule == "FLEET01" && column.key == "NCCL")
+    f.severity = Severity::error;  // versions that differ hang a job
   if (expected.empty()) f.severity = std::min(f.severity, Severity::warn);
   return f;
 }
@@ -111,7 +113,8 @@ void compare_column(const Column& column, model::FleetReport& report) {
     if (s.fact->value == expected) continue;
     if (column.rule == "FLEET02" && !expected.empty() && !is_fewer(s.fact->value, expected)) continue;
     outliers.push_back(s);
-    report.outliers.push_back({s.node->name, column.rule, column.key, s.fact->value, expected, s.fact->source});
+    report.outliers.push_back(
+        {s.node->name, column.rule, column.key, s.fact->value, expected, s.fact->source});
   }
   if (outliers.empty()) return;
   report.diagnosis.findings.push_back(finding_for(column, outliers, expected, values));
@@ -130,11 +133,14 @@ void compare_gpudirect(const std::vector<const FleetNode*>& nodes, model::FleetR
   if (without.empty() || without.size() == nodes.size()) return;
   std::vector<model::Evidence> evidence;
   for (const auto* node : without) {
-    if (evidence.size() < kNodesShown) evidence.push_back({node->name, "GDR01: no kernel path for GPUDirect RDMA"});
-    report.outliers.push_back({node->name, "FLEET03", "GPUDirect RDMA", "no kernel path", "available", "GDR01"});
+    if (evidence.size() < kNodesShown)
+      evidence.push_back({node->name, "GDR01: no kernel path for GPUDirect RDMA"});
+    report.outliers.push_back(
+        {node->name, "FLEET03", "GPUDirect RDMA", "no kernel path", "available", "GDR01"});
   }
-  Finding f = finding("FLEET03", fmt::format("{} of {} nodes", without.size(), nodes.size()), "the same on all nodes",
-                      fmt::format("no kernel path on {} of {} nodes", without.size(), nodes.size()), std::move(evidence));
+  Finding f = finding(
+      "FLEET03", fmt::format("{} of {} nodes", without.size(), nodes.size()), "the same on all nodes",
+      fmt::format("no kernel path on {} of {} nodes", without.size(), nodes.size()), std::move(evidence));
   f.severity = worst;
   report.diagnosis.findings.push_back(std::move(f));
 }
@@ -152,12 +158,16 @@ model::FleetReport compare_fleet(std::span<const FleetNode> nodes) {
     for (const auto& column : columns_of(members)) compare_column(column, report);
     compare_gpudirect(members, report);
   }
-  std::ranges::stable_sort(report.outliers, {}, [](const FleetOutlier& o) { return std::tie(o.node, o.rule, o.key); });
+  std::ranges::stable_sort(report.outliers, {},
+                           [](const FleetOutlier& o) { return std::tie(o.node, o.rule, o.key); });
   for (const char* rule : {"FLEET01", "FLEET02", "FLEET03", "FLEET05", "FLEET06"}) {
-    if (nodes.size() > 1) report.diagnosis.checked.emplace_back(rule);
-    else report.diagnosis.not_checked.push_back({rule, "needs two nodes or more"});
+    if (nodes.size() > 1)
+      report.diagnosis.checked.emplace_back(rule);
+    else
+      report.diagnosis.not_checked.push_back({rule, "needs two nodes or more"});
   }
-  report.diagnosis.not_checked.push_back({"FLEET04", "the environments of the ranks are not in captures; give their files to lint"});
+  report.diagnosis.not_checked.push_back(
+      {"FLEET04", "the environments of the ranks are not in captures; give their files to lint"});
   report.diagnosis.not_checked.push_back({"FLEET07", "needs measurements of the nodes"});
   return report;
 }

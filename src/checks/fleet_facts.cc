@@ -77,13 +77,15 @@ void links(const Machine& m, Collector& c) {
     c.add_number("FLEET06", name + " PCIe width capable", device.capable.width, device.source);
     c.add_number("FLEET06", name + " PCIe GT/s capable", device.capable.gts, device.source);
     // An idle GPU lowers its link: its current speed says nothing about the node.
-    if (device.kind == model::PciKind::nic) c.add_number("FLEET06", name + " PCIe GT/s", device.current.gts, device.source);
+    if (device.kind == model::PciKind::nic)
+      c.add_number("FLEET06", name + " PCIe GT/s", device.current.gts, device.source);
     c.add_number("FLEET06", name + " MaxReadReq", device.max_read_request, device.source);
     c.add_number("FLEET06", name + " NUMA node", device.numa, device.source);
   }
 }
 
-// ACS control bits that redirect peer traffic: P2P Request Redirect (4) and Completion Redirect (8); PCIe 7.7.8.3.
+// ACS control bits that redirect peer traffic: P2P Request Redirect (4) and Completion Redirect (8);
+// PCIe 7.7.8.3.
 constexpr std::uint16_t kAcsRedirect = 0x4 | 0x8;
 
 void acs(const Machine& m, Collector& c) {
@@ -94,14 +96,16 @@ void acs(const Machine& m, Collector& c) {
     ++read;
     redirecting += (*device.acs_control & kAcsRedirect) != 0 ? 1 : 0;
   }
-  if (read > 0) c.add("FLEET06", "bridges whose ACS redirects", fmt::format("{}", redirecting), "PCI configuration space");
+  if (read > 0)
+    c.add("FLEET06", "bridges whose ACS redirects", fmt::format("{}", redirecting),
+          "PCI configuration space");
 }
 
 // Kernel parameters that name this node or this boot.
 bool is_per_node(std::string_view name) {
-  static const std::set<std::string, std::less<>> kNames = {"root",     "ip",     "BOOT_IMAGE", "initrd", "hostname", "resume",
-                                                            "UUID",     "cryptdevice", "rd.luks.uuid", "rd.lvm.lv", "BOOTIF",
-                                                            "nodename", "ro", "rw", "quiet", "splash"};
+  static const std::set<std::string, std::less<>> kNames = {
+      "root",         "ip",        "BOOT_IMAGE", "initrd",   "hostname", "resume", "UUID",  "cryptdevice",
+      "rd.luks.uuid", "rd.lvm.lv", "BOOTIF",     "nodename", "ro",       "rw",     "quiet", "splash"};
   return kNames.contains(name);
 }
 
@@ -113,21 +117,25 @@ void kernel(const Machine& m, Collector& c) {
       const std::string name(word.substr(0, equal));
       if (is_per_node(name) || !seen.insert(name).second) continue;
       c.add("FLEET06", "kernel parameter " + name,
-            equal == std::string_view::npos ? "set" : std::string(word.substr(equal + 1)), m.kernel_command_line.source);
+            equal == std::string_view::npos ? "set" : std::string(word.substr(equal + 1)),
+            m.kernel_command_line.source);
     }
     // Parameters that matter when they are missing on one node.
-    for (const char* name : {"iommu", "intel_iommu", "amd_iommu", "pci", "pcie_aspm", "numa_balancing", "mitigations"}) {
+    for (const char* name :
+         {"iommu", "intel_iommu", "amd_iommu", "pci", "pcie_aspm", "numa_balancing", "mitigations"}) {
       if (!seen.contains(name))
         c.add("FLEET06", std::string("kernel parameter ") + name, "not set", m.kernel_command_line.source);
     }
   }
-  if (m.numa_balancing) c.add("FLEET06", "numa_balancing", fmt::format("{}", *m.numa_balancing), m.numa_balancing.source);
+  if (m.numa_balancing)
+    c.add("FLEET06", "numa_balancing", fmt::format("{}", *m.numa_balancing), m.numa_balancing.source);
   c.add("FLEET06", "transparent huge pages", m.thp);
   c.add("FLEET06", "ASPM policy", m.aspm_policy);
   if (!m.topology.numa.empty())
     c.add("FLEET06", "NUMA nodes", fmt::format("{}", m.topology.numa.size()), "topology");
   if (m.memlock)
-    c.add("FLEET06", "memlock", m.memlock->soft ? fmt::format("{}", *m.memlock->soft) : "unlimited", m.memlock.source);
+    c.add("FLEET06", "memlock", m.memlock->soft ? fmt::format("{}", *m.memlock->soft) : "unlimited",
+          m.memlock.source);
   if (m.governors) {
     std::set<std::string> used;
     for (const auto& [cpu, governor] : *m.governors) used.insert(governor);
@@ -139,8 +147,8 @@ void kernel(const Machine& m, Collector& c) {
   }
 }
 
-// The first three numbers of an IPv4-mapped RoCE v2 address. Rails with one flat subnet share them; routed rails
-// (a /31 each) have no majority and so no finding.
+// The first three numbers of an IPv4-mapped RoCE v2 address. Rails with one flat subnet share them; routed
+// rails (a /31 each) have no majority and so no finding.
 std::string network_of(const model::Gid& gid) {
   const auto fields = split(gid.address, ':');
   if (fields.size() != 8 || fields[5] != "ffff" || fields[4] != "0000") return "";
@@ -184,9 +192,12 @@ std::vector<FleetFact> fleet_facts(const Machine& machine) {
 std::string fleet_kind(const Machine& machine) {
   std::set<std::string> ids;
   for (const auto& gpu : machine.topology.gpus) {
-    if (gpu.pci_vendor && gpu.pci_device) ids.insert(fmt::format("{:04x}:{:04x}", *gpu.pci_vendor, *gpu.pci_device));
-    else if (gpu.name) ids.insert(*gpu.name);
-    else ids.insert("GPU of unknown model");
+    if (gpu.pci_vendor && gpu.pci_device)
+      ids.insert(fmt::format("{:04x}:{:04x}", *gpu.pci_vendor, *gpu.pci_device));
+    else if (gpu.name)
+      ids.insert(*gpu.name);
+    else
+      ids.insert("GPU of unknown model");
   }
   return ids.empty() ? "no GPU" : fmt::format("{}", fmt::join(ids, " "));
 }

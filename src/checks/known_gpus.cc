@@ -66,9 +66,8 @@ const KnownGpu* known_gpu(const model::Gpu& gpu) {
         rows, [&](const KnownGpu& k) { return k.vendor == *gpu.pci_vendor && k.device == *gpu.pci_device; });
   } else if (gpu.name) {
     const auto name = without_brand(*gpu.name);
-    found = std::ranges::find_if(rows, [&](const KnownGpu& k) {
-      return std::ranges::find(k.names, name) != k.names.end();
-    });
+    found = std::ranges::find_if(
+        rows, [&](const KnownGpu& k) { return std::ranges::find(k.names, name) != k.names.end(); });
   }
   return found == rows.end() ? nullptr : &*found;
 }

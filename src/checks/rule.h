@@ -28,10 +28,13 @@ struct Clean {
 };
 using Outcome = std::variant<Clean, std::vector<model::Finding>, NotEvaluated>;
 
+struct ParsedFile;  // checks/topology_files.h
+
 // What a rule may look at. Pure: no Host, no clock.
 struct Evidence {
   const model::Machine* machine = nullptr;
-  const std::vector<model::Path>* paths = nullptr;  // of the machine; run() fills it in
+  const std::vector<model::Path>* paths = nullptr;  // of the machine; run() fills both in
+  const std::vector<ParsedFile>* files = nullptr;   // topology files of the input
   std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)
   std::string nccl_version;         // "--nccl-version" or found; "" unknown
   bool multi_node_job = false;

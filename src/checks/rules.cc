@@ -4,6 +4,7 @@
 
 #include "checks/families.h"
 #include "checks/rule.h"
+#include "checks/topology_files.h"
 #include "model/paths.h"
 
 namespace topotune::checks {
@@ -63,15 +64,11 @@ void sort_findings(std::vector<model::Finding>& findings) {
 }
 
 model::Diagnosis run(const Evidence& given) {
-  // The paths of n devices are n²/2; a machine of more devices than any has judges by rates instead.
-  constexpr std::size_t kMostDevices = 2048;
   Evidence evidence = given;
-  std::vector<model::Path> paths;
-  if (evidence.paths == nullptr) {
-    const auto& topology = evidence.machine->topology;
-    if (topology.gpus.size() + topology.nics.size() <= kMostDevices) paths = model::paths_of(topology);
-    evidence.paths = &paths;
-  }
+  const auto paths = model::paths_of(evidence.machine->topology);
+  const auto files = topology_files(evidence);
+  evidence.paths = &paths;
+  evidence.files = &files;
   model::Diagnosis diagnosis;
   for (const auto& row : catalogue()) {
     if (const auto* rule = function_of(row.id))

@@ -3,8 +3,10 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "emit/matrix.h"
 #include "emit/nccl_xml.h"
 #include "emit/topology_json.h"
+#include "emit/tree.h"
 #include "model/paths.h"
 
 namespace topotune::cli {
@@ -14,6 +16,7 @@ namespace {
 struct ShowOptions {
   std::string input = "live";
   std::string nccl_xml;  // FILE, "-" is standard output, "" not asked for
+  bool tree = false;
 };
 
 void say_warnings(const Globals& globals, const model::Topology& topology) {
@@ -23,17 +26,6 @@ void say_warnings(const Globals& globals, const model::Topology& topology) {
     fmt::print(stderr, "topotune: {}{}: warning: {}\n", printable(topology.source.name), line,
                printable(warning.text));
   }
-}
-
-// One line a device and the paths of each GPU: what a person needs until a picture is asked for.
-std::string summary(const model::Topology& topology) {
-  std::string out;
-  for (const auto& path : model::paths_of(topology)) {
-    const std::string links =
-        path.type == model::PathType::nvl && path.nvlinks ? fmt::format("{}", *path.nvlinks) : "";
-    out += fmt::format("{}  {}  {}{}\n", path.a, path.b, path.type ? name_of(*path.type) : "?", links);
-  }
-  return out;
 }
 
 int write_file(const Globals& globals, const std::string& file, const std::string& text) {
@@ -64,7 +56,10 @@ int show(const ShowOptions& options, const Globals& globals) {
     const int status = write_nccl_xml(options, globals, topology);
     if (status != kOk || !globals.json) return status;
   }
-  return write_result(globals, globals.json ? emit::topology_json(topology) : summary(topology));
+  if (globals.json) return write_result(globals, emit::topology_json(topology));
+  const bool color = use_color(globals);
+  return write_result(globals, options.tree ? emit::tree_text(topology, color)
+                                            : emit::matrix_text(topology, model::paths_of(topology), color));
 }
 
 }  // namespace
@@ -73,6 +68,7 @@ void add_show(CLI::App& app, Globals& globals, int& status) {
   const auto options = std::make_shared<ShowOptions>();
   auto* verb = app.add_subcommand("show", "topology of a machine or of a file");
   verb->add_option("INPUT", options->input, "live (the default), a file, or - for standard input");
+  verb->add_flag("--tree", options->tree, "NUMA nodes, host bridges, switches and devices as a tree");
   verb->add_option("--nccl-xml", options->nccl_xml, "write NCCL topology XML (NCCL_TOPO_FILE) to FILE")
       ->type_name("FILE");
   verb->footer(

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "cli/folder_input.h"
 #include "parse/recognise.h"
 
 namespace topotune::cli {
@@ -26,7 +27,8 @@ tl::unexpected<Error> about(const std::string& name, Error error) {
 Error unrecognised(std::string_view text) {
   const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   return Error{Errc::unrecognised,
-               fmt::format("{}not recognised as {}", blank ? "empty, " : "", parse::known_formats()),
+               fmt::format("{}not recognised as {}, nor as the text of a usual command",
+                           blank ? "empty, " : "", parse::known_formats()),
                {},
                {},
                {},
@@ -40,8 +42,27 @@ Result<const parse::Format*> format_for(std::string_view text, const Globals& gl
   return fail(Errc::usage, "--kind {}: no such kind of input", globals.kind);
 }
 
+bool is_text_kind(std::string_view kind) {
+  return kind == name_of(model::SourceKind::text) || kind == name_of(model::SourceKind::folder);
+}
+
+// What one or more usual commands printed, or a log or configuration.
+Result<Input> load_commands(const std::string& name, std::string text) {
+  FolderTexts one;
+  one.texts.push_back({name, std::move(text)});
+  auto input = input_of_texts(name, one);
+  if (input) input->raw_text = std::move(one.texts.front().text);
+  return input;
+}
+
 Result<Input> load_text(const std::string& name, std::string text, const Globals& globals) {
+  if (is_text_kind(globals.kind)) return load_commands(name, std::move(text));
   const auto format = format_for(text, globals);
+  if (!format && format.error().code == Errc::unrecognised) {
+    auto input = load_commands(name, std::move(text));
+    return input || input.error().code != Errc::unrecognised ? std::move(input)
+                                                             : tl::unexpected(format.error());
+  }
   if (!format) return tl::unexpected(format.error());
   auto topology = (*format)->parse(text);
   if (!topology) return tl::unexpected(topology.error());
@@ -51,6 +72,7 @@ Result<Input> load_text(const std::string& name, std::string text, const Globals
   input.kind = input.machine.topology.source.kind;
   input.raw_text = std::move(text);
   input.name = name;
+  add_other_commands(input);
   return input;
 }
 
@@ -87,6 +109,12 @@ Result<std::string> read_input(const std::string& name) {
 Result<Input> load_input(const std::string& name, const Globals& globals) {
   if (name == "live") return load_live(globals);
   const std::string shown = name == "-" ? "stdin" : name;
+  if (is_folder(name)) {
+    const auto texts = read_folder(name);
+    auto input = texts ? input_of_texts(name, *texts) : tl::unexpected(texts.error());
+    if (!input) return about(shown, input.error());
+    return input;
+  }
   auto text = read_input(name);
   if (!text) return about(shown, text.error());
   auto input = load_text(shown, std::move(*text), globals);

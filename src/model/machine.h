@@ -91,6 +91,13 @@ struct Interrupt {
   std::optional<CpuSet> effective;
 };
 
+// An ACSCtl line of which the text does not tell the device ("lspci -vvv | grep ACSCtl").
+struct LooseAcs {
+  std::string source;  // "lspci.txt:3"
+  std::string text;
+  std::uint16_t control = 0;  // bits as in the ACS Control register
+};
+
 // Everything that is known of one machine, from wherever. Discovery fills it from a Host, `discover/folder` from the
 // texts of usual commands; rules read only this.
 struct Machine {
@@ -156,6 +163,8 @@ struct Machine {
   Fact<bool> rdma_read;                    // the RDMA class was listed (empty list included)
   std::vector<Interrupt> interrupts;
   Fact<std::vector<std::string>> kernel_log;  // lines that name a device fault
+  std::vector<std::string> kernel_log_sources;  // "dmesg.txt:12" of each line of kernel_log; empty: one source for all
+  std::vector<LooseAcs> loose_acs;
 
   std::vector<TopologyFile> topology_files;
 

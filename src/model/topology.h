@@ -82,6 +82,9 @@ struct PciDevice {
   bool pcie_switch_port = false;  // upstream or downstream port of a switch, as against a root port
   bool root_port = false;
   std::string source;  // where it was read
+  std::optional<std::string> name;  // the text of lspci: "Mellanox Technologies MT2910 Family [ConnectX-7]"
+  // `parent` follows from the order of bus numbers only; the input did not print what is behind each bridge.
+  bool parent_inferred = false;
   // Configuration space beyond byte 64 (root only). Unreadable: nullopt.
   std::optional<std::uint16_t> acs_capability, acs_control;
   std::optional<int> max_read_request, max_payload;

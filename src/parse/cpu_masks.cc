@@ -56,10 +56,10 @@ std::optional<model::Warning> overlap(const std::vector<WrittenMask>& masks) {
     seen = seen | *mask.cpus;
   }
   if (first == nullptr) return std::nullopt;
-  return model::Warning{"affinity-overlap",
-                        fmt::format("CPU sets overlap: {} share CPUs {} with nodes before", owners,
-                                    both.to_list().substr(0, 200)),
-                        first->line};
+  return model::Warning{
+      "affinity-overlap",
+      fmt::format("CPU sets of nodes overlap: CPUs {} are also in {}", both.to_list().substr(0, 200), owners),
+      first->line};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct HwlocDistances {
 
 // <distances> (version 1), <distances2> and <distances2hetero>. Matrices whose numbers do not fill them, or
 // with more than kMaxDistanceSide sides, are left out; `broken` counts them.
-inline constexpr std::size_t kMaxDistanceSide = 4096;
+inline constexpr std::size_t kMaxDistanceSide = 1024;
 std::vector<HwlocDistances> read_hwloc_distances(const XmlDocument& document, int& broken);
 
 }  // namespace topotune::parse

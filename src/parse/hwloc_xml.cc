@@ -21,6 +21,7 @@ namespace {
 
 constexpr auto kNone = XmlElement::kNone;
 constexpr std::size_t kMaxWarnings = 64;
+constexpr std::size_t kMaxMask = CpuSet::kMaxCpu / 32 * 11;  // characters of "0x" and eight digits a word
 
 // What an object inherits from those around it; places in XmlDocument::elements.
 struct Context {
@@ -87,6 +88,8 @@ class Reader {
 
   Result<model::Topology> read() {
     out_.source.kind = model::SourceKind::hwloc_xml;
+    out_.warnings = warnings_of(document_);
+    out_.source.complete = document_.problems.empty();
     const auto version = document_.roots.empty() ? std::nullopt : at(document_.roots[0]).get("version");
     types_.bits = version && parse_double(*version).value_or(0) >= 3;
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
@@ -173,11 +176,13 @@ class Reader {
   }
 
   // Nothing for an absent, empty or unreadable set; "0xf...f" (everything) counts as unreadable.
-  std::optional<CpuSet> cpuset(std::size_t i, std::string_view name) const {
+  std::optional<CpuSet> cpuset(std::size_t i, std::string_view name) {
     if (i == kNone) return std::nullopt;
-    auto set = parse_cpu_mask(attribute(i, name));
-    if (set && set->empty()) set.reset();
-    return set;
+    const auto [known, fresh] = sets_.try_emplace({i, name});
+    const auto text = attribute(i, name);
+    if (fresh && text.size() <= kMaxMask) known->second = parse_cpu_mask(text);
+    if (known->second && known->second->empty()) known->second.reset();
+    return known->second;
   }
 
   void nodes() {
@@ -199,8 +204,14 @@ class Reader {
     return text ? parse_int<std::uint64_t>(*text) : std::nullopt;
   }
 
-  std::optional<int> node_of(const Context& context) const {
+  std::optional<int> node_of(const Context& context) {
     if (out_.numa.size() == 1) return out_.numa[0].id;
+    const auto [known, fresh] = node_by_place_.try_emplace({context.locality, context.numa});
+    if (fresh) known->second = find_node(context);
+    return known->second;
+  }
+
+  std::optional<int> find_node(const Context& context) {
     const auto cpus = cpuset(context.locality, "cpuset");
     // A node around the device decides where nodes contain objects; beside them (version 2) it never is
     // around.
@@ -566,8 +577,6 @@ class Reader {
   }
 
   void finish() {
-    for (const auto& problem : document_.problems) warn(problem.code, problem.line, problem.text);
-    out_.source.complete = document_.problems.empty();
     if (!cpu_.arch.empty() || !cpu_.vendor.empty()) out_.cpu = cpu_;
     std::ranges::stable_sort(out_.packages, {}, &model::Package::id);
   }
@@ -577,6 +586,8 @@ class Reader {
   model::Topology out_;
   model::CpuModel cpu_;
   OsDevTypes types_;
+  std::map<std::pair<std::size_t, std::string_view>, std::optional<CpuSet>> sets_;   // read once
+  std::map<std::pair<std::size_t, std::size_t>, std::optional<int>> node_by_place_;  // locality, node around
   bool objects_ = false;
   std::size_t machine_ = kNone;
   std::vector<std::size_t> numa_, pci_devices_;

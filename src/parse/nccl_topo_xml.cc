@@ -21,6 +21,7 @@ namespace {
 
 constexpr double kMaxNicMbits = 10e6;  // 10 Tb/s
 constexpr int kMaxLinkCount = 1024;
+constexpr std::size_t kMaxMask = CpuSet::kMaxCpu / 32 * 9;  // characters
 constexpr std::size_t kMaxWarnings = 64;
 
 std::optional<int> number(const XmlElement& element, std::string_view name) {
@@ -78,6 +79,8 @@ class Reader {
       return document_[i].name == "system" || document_[i].name == "cpu";
     });
     if (root == document_.roots.end()) return fail_at(1, "no <system> element");
+    out_.warnings = warnings_of(document_);
+    out_.source.complete = document_.problems.empty();
     out_.source.kind = SourceKind::nccl_topo_xml;
     out_.tree_known = true;
     out_.nccl_classes = true;
@@ -140,7 +143,7 @@ class Reader {
   void cpu_child(std::size_t i, const Place& place) {
     const auto& element = at(i);
     if (element.name == "pci") return pci(i, place);
-    if (element.name == "nic") return nets(i, place, nullptr);
+    if (element.name == "nic") return virtual_nets(i, place);
     if (element.name == "net") return net(element, place, nullptr);
     if (element.name == "gpu") add_gpu(&element, place, nullptr);
   }
@@ -161,10 +164,10 @@ class Reader {
   std::optional<CpuSet> mask(const XmlElement& element, std::optional<int> numaid, std::size_t host) {
     const auto text = element.get("affinity");
     if (!text) return std::nullopt;
-    auto cpus = parse_cpu_mask(*text);
+    auto cpus = text->size() <= kMaxMask ? parse_cpu_mask(*text) : std::nullopt;
     if (host == 0)
-      masks_.push_back(
-          {numaid ? fmt::format("node {}", *numaid) : "a cpu element", *text, cpus, element.line});
+      masks_.push_back({numaid ? fmt::format("node {}", *numaid) : "a cpu element", text->substr(0, kMaxMask),
+                        cpus, element.line});
     if (cpus && cpus->empty()) cpus.reset();
     return cpus;
   }
@@ -328,6 +331,8 @@ class Reader {
     gpu.numa = place.numa;
     gpu.cpus = place.cpus;
     if (device != nullptr) {
+      const bool amd = device->vendor == 0x1002 || (device->class_code && *device->class_code >> 8 == 0x1200);
+      if (amd) out_.source.kind = SourceKind::rccl_topo_xml;
       gpu.bdf = bdf_of(*device);
       if (gpu.bdf != device->id) gpu.pci = device->id;
       gpu.pci_vendor = device->vendor;
@@ -344,8 +349,9 @@ class Reader {
     if (const auto gcn = element.get("gcn")) {
       found.gpu.sm = gfx_number(*gcn);
       out_.source.kind = SourceKind::rccl_topo_xml;
-    } else if (const auto sm = number(element, "sm"); sm && *sm > 0 && *sm < 1000) {
-      found.gpu.sm = sm;
+    } else if (const auto sm = number(element, "sm");
+               sm && *sm > 0 && *sm < 1000 && found.gpu.pci_vendor != 0x1002) {
+      found.gpu.sm = sm;  // on AMD it counts compute units
     }
     for (const auto child : element.children) {
       if (at(child).name == "c2c") c2c(at(child), found.gpu);
@@ -359,6 +365,20 @@ class Reader {
     if (!count || *count < 1 || *count > kMaxLinkCount) return;
     gpu.c2c = model::C2cLink{*count, {}};
     if (megabytes && *megabytes > 0) gpu.c2c->per_link = GBytesPerSec{*megabytes / 1000.0};
+  }
+
+  // Interfaces directly below a cpu element. Where the node's number does not tell the element (several
+  // machines, no or one numaid twice) they get a device of their own that does.
+  void virtual_nets(std::size_t i, const Place& place) {
+    if (place.numa && place.root == fmt::format("cpu{}", *place.numa)) return nets(i, place, nullptr);
+    model::PciDevice stand_in;
+    stand_in.id = fmt::format("{}/line{}/nic", place.root, at(i).line);
+    stand_in.root = place.root;
+    stand_in.numa = place.numa;
+    stand_in.kind = PciKind::nic;
+    if (!ids_.insert(stand_in.id).second) return nets(i, place, nullptr);
+    nets(i, place, &stand_in);
+    out_.pci.push_back(std::move(stand_in));
   }
 
   void nets(std::size_t i, const Place& place, const model::PciDevice* device) {
@@ -397,7 +417,7 @@ class Reader {
     auto& other = nics_[known->second].nic;
     if (other.name != nic.name) return false;
     if (other.numa != place.numa) other.numa.reset();
-    if (device != nullptr) other.is_virtual = false;
+    if (device != nullptr && bdf_of(*device)) other.is_virtual = false;
     const auto bdf = device != nullptr ? bdf_of(*device) : std::nullopt;
     if (other.bdf != bdf) {
       other.bdf.reset();
@@ -419,8 +439,6 @@ class Reader {
   }
 
   void finish() {
-    for (const auto& problem : document_.problems) warn(problem.code, problem.line, problem.text);
-    out_.source.complete = document_.problems.empty();
     for (auto& warning : doubts_about(masks_)) warn(warning.code, warning.line.value_or(1), warning.text);
     if (!unclassed_ids_.empty()) warn_unclassed();
     if (hosts_.size() > 1)

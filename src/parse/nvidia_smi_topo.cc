@@ -406,7 +406,8 @@ bool looks_like_nvidia_smi_topo(std::string_view text) {
 
 Result<model::Topology> parse_nvidia_smi_topo(std::string_view text) {
   const auto result = search(text);
-  if (!result.found.matrix) return refusal(result.found);
+  const bool headless = !result.found.matrix || result.found.matrix->header.columns.empty();
+  if (!result.found.matrix || (headless && result.found.too_many)) return refusal(result.found);
   const auto& block = *result.found.matrix;
   const auto table = topo::arrange(block);
   auto topology = Builder(block, table).run();

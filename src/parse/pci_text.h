@@ -19,8 +19,8 @@ std::optional<double> parse_link_speed(std::string_view text);
 std::optional<int> parse_link_width(std::string_view text);
 std::optional<std::uint16_t> parse_pci_id(std::string_view text);  // "0x10de", "10de"
 
-// What a device is by its class code (pci.ids, "List of known device classes"). Displays of boards' management
-// controllers (ASPEED, Matrox, ATI ES1000 and the like) are `other`.
+// What a device is by its class code (pci.ids, "List of known device classes"). Displays of boards'
+// management controllers (ASPEED, Matrox, ATI ES1000 and the like) are `other`.
 model::PciKind kind_of(std::optional<std::uint32_t> class_code, std::optional<std::uint16_t> vendor,
                        std::optional<std::uint16_t> device);
 

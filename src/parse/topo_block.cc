@@ -54,7 +54,8 @@ bool are_cells(const std::vector<Cell>& cells) {
   const auto good = std::ranges::count_if(
       cells, [](const Cell& c) { return c.mark != Mark::other || is_cut_cell(c.text); });
   return !cells.empty() && cells.front().mark != Mark::list && 2 * good > std::ssize(cells) &&
-         std::ranges::any_of(cells, is_matrix_cell);
+         std::ranges::any_of(cells,
+                             [](const Cell& c) { return is_matrix_cell(c) && c.mark != Mark::unknown; });
 }
 
 std::string without_bars(std::string line) {

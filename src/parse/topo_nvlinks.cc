@@ -56,13 +56,10 @@ void fill(model::Gpu& gpu, const Peers& peers, bool any_switch) {
   // Two GPUs of one machine are not wired in two ways.
   if (any_switch && (wiring == Wiring::direct || wiring == Wiring::unknown) && peers.known)
     wiring = Wiring::switched;
-  if (wiring == Wiring::unknown) return;
-  if (wiring == Wiring::none) {
-    gpu.nvlinks = 0;
-  } else if (wiring == Wiring::switched) {
+  if (wiring == Wiring::switched) {
     gpu.nvlinks = most_of(peers);
     gpu.links = {{"NVSwitch", *gpu.nvlinks, false, {}}};
-  } else {
+  } else if (wiring == Wiring::direct) {
     gpu.links = peers.links;
     gpu.nvlinks = 0;
     for (const auto& link : peers.links) *gpu.nvlinks += link.count;

@@ -76,6 +76,9 @@ std::string resolve(std::string_view raw) {
   return out += raw;
 }
 
+// Enough of a name for a message.
+std::string_view brief(std::string_view name) { return name.substr(0, 60); }
+
 class Reader {
  public:
   Reader(std::string_view text, const XmlLimits& limits) : text_(text), limits_(limits) {}
@@ -90,7 +93,7 @@ class Reader {
     }
     if (!open_.empty()) {
       const auto& inner = document_.elements[open_.back()];
-      truncated("the file ends inside <{}> of line {}", inner.name, inner.line);
+      truncated("the file ends inside <{}> of line {}", brief(inner.name), inner.line);
     }
     return std::move(document_);
   }
@@ -108,7 +111,7 @@ class Reader {
     if (rest.size() == 1) {
       truncated("the file ends in a tag");
     } else {
-      problem("malformed", "a < that begins no tag");
+      malformed("a < that begins no tag");
     }
     move_to(at_ + 1);
     return {};
@@ -150,10 +153,9 @@ class Reader {
   void close(std::string_view name) {
     const auto same = std::find_if(open_.rbegin(), open_.rend(),
                                    [&](std::size_t i) { return document_.elements[i].name == name; });
-    if (same == open_.rend()) return problem("malformed", fmt::format("</{}> closes nothing", name));
+    if (same == open_.rend()) return malformed("</{}> closes nothing", brief(name));
     if (same != open_.rbegin())
-      problem("malformed",
-              fmt::format("</{}> while <{}> is not closed", name, document_.elements[open_.back()].name));
+      malformed("</{}> while <{}> is not closed", brief(name), brief(document_.elements[open_.back()].name));
     open_.erase(same.base() - 1, open_.end());
   }
 
@@ -181,7 +183,7 @@ class Reader {
         return true;
       }
       if (text_[at_] == '<') {
-        problem("malformed", fmt::format("<{}> is not ended by >", element.name));
+        malformed("<{}> is not ended by >", brief(element.name));
         return false;
       }
       empty = false;
@@ -190,7 +192,7 @@ class Reader {
   }
 
   bool cut(const XmlElement& element) {
-    truncated("the file ends in the tag <{}>", element.name);
+    truncated("the file ends in the tag <{}>", brief(element.name));
     move_to(text_.size());
     return false;
   }
@@ -199,14 +201,14 @@ class Reader {
     const auto begin = at_;
     auto end = name_end(text_, begin);
     if (end == begin) {
-      problem("malformed", fmt::format("a stray character in <{}>", element.name));
+      malformed("a stray character in <{}>", brief(element.name));
       move_to(begin + 1);
       return true;
     }
     const auto name = text_.substr(begin, end - begin);
     while (end < text_.size() && is_space(text_[end])) ++end;
     if (end < text_.size() && text_[end] != '=') {
-      problem("malformed", fmt::format("attribute {} of <{}> has no value", name, element.name));
+      malformed("attribute {} of <{}> has no value", brief(name), brief(element.name));
       move_to(end);
       return true;
     }
@@ -229,12 +231,11 @@ class Reader {
     while (end < text_.size() && !over(text_[end])) ++end;
     if (end >= text_.size()) return cut(element);
     if (quoted && text_[end] == '<') {
-      problem("malformed", fmt::format("the value of {} of <{}> has no end", name, element.name));
+      malformed("the value of {} of <{}> has no end", brief(name), brief(element.name));
       move_to(end);
       return false;
     }
-    if (!quoted)
-      problem("malformed", fmt::format("the value of {} of <{}> stands without quotes", name, element.name));
+    if (!quoted) malformed("the value of {} of <{}> stands without quotes", brief(name), brief(element.name));
     store(element, name, text_.substr(begin, end - begin));
     move_to(end + (quoted ? 1 : 0));
     return true;
@@ -242,10 +243,9 @@ class Reader {
 
   void store(XmlElement& element, std::string_view name, std::string_view raw) {
     if (element.find(name))
-      return problem("malformed", fmt::format("attribute {} of <{}> stands twice", name, element.name));
+      return malformed("attribute {} of <{}> stands twice", brief(name), brief(element.name));
     if (element.attributes.size() >= limits_.attributes)
-      return problem("malformed",
-                     fmt::format("<{}> has more than {} attributes", element.name, limits_.attributes));
+      return malformed("<{}> has more than {} attributes", brief(element.name), limits_.attributes);
     element.attributes.push_back({name, resolve(raw)});
   }
 
@@ -282,15 +282,18 @@ class Reader {
   template <class... Args>
   void truncated(fmt::format_string<Args...> text, Args&&... args) {
     if (!document_.truncated)
-      problem("truncated", fmt::format(text, std::forward<Args>(args)...) + ": it is cut off");
+      document_.problems.push_back(
+          {"truncated", fmt::format(text, std::forward<Args>(args)...) + ": it is cut off", line_});
     document_.truncated = true;
   }
 
-  void problem(std::string code, std::string text) {
-    if (document_.problems.size() >= kMaxProblems && code != "truncated")
-      ++document_.more_problems;
+  // Only the first ones are put into words: a hostile text has millions.
+  template <class... Args>
+  void malformed(fmt::format_string<Args...> text, Args&&... args) {
+    if (document_.problems.size() < kMaxProblems)
+      document_.problems.push_back({"malformed", fmt::format(text, std::forward<Args>(args)...), line_});
     else
-      document_.problems.push_back({std::move(code), std::move(text), line_});
+      ++document_.more_problems;
   }
 
   std::string_view text_;
@@ -316,6 +319,14 @@ std::optional<std::string_view> XmlElement::get(std::string_view attribute) cons
 
 Result<XmlDocument> read_xml(std::string_view text, const XmlLimits& limits) {
   return Reader(text, limits).read();
+}
+
+std::vector<model::Warning> warnings_of(const XmlDocument& document) {
+  std::vector<model::Warning> out;
+  for (const auto& problem : document.problems) out.push_back({problem.code, problem.text, problem.line});
+  if (document.more_problems > 0)
+    out.push_back({"malformed", fmt::format("and {} faults more", document.more_problems), std::nullopt});
+  return out;
 }
 
 std::optional<XmlHead> first_element(std::string_view text) {

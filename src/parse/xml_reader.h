@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/topology.h"
 
 namespace topotune::parse {
 
@@ -59,6 +60,9 @@ inline constexpr std::size_t kMaxProblems = 16;
 
 // Views point into `text`. Errors: too_large when a limit is passed.
 Result<XmlDocument> read_xml(std::string_view text, const XmlLimits& limits = {});
+
+// The problems as warnings of a topology; the last one counts those that are not listed.
+std::vector<model::Warning> warnings_of(const XmlDocument& document);
 
 // The name of the first element and the text behind that name: {"system", " version=..."}. Prolog, comments,
 // DOCTYPE and text before it are passed over. Looks at the first 64 KiB only.
