@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/cpuset.h"
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"

@@ -1,5 +1,7 @@
 #include "parse/nccl_log_ras.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"

@@ -1,5 +1,7 @@
 #include "parse/nccl_log_state.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 
 #include "base/text.h"
