@@ -28,7 +28,8 @@ bool iequals(std::string_view a, std::string_view b) {
 }
 
 bool icontains(std::string_view text, std::string_view needle) {
-  return !std::ranges::search(text, needle, [](char x, char y) { return lower(x) == lower(y); }).empty() ||
+  return std::search(text.begin(), text.end(), needle.begin(), needle.end(),
+                     [](char x, char y) { return lower(x) == lower(y); }) != text.end() ||
          needle.empty();
 }
 

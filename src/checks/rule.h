@@ -28,9 +28,13 @@ struct Clean {
 };
 using Outcome = std::variant<Clean, std::vector<model::Finding>, NotEvaluated>;
 
+struct ParsedFile;  // checks/topology_files.h
+
 // What a rule may look at. Pure: no Host, no clock.
 struct Evidence {
   const model::Machine* machine = nullptr;
+  const std::vector<model::Path>* paths = nullptr;  // of the machine; run() fills both in
+  const std::vector<ParsedFile>* files = nullptr;   // topology files of the input
   std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)
   std::string nccl_version;         // "--nccl-version" or found; "" unknown
   bool multi_node_job = false;
@@ -46,6 +50,11 @@ struct Rule {
 model::Finding finding(std::string_view rule, std::string subject, std::string expected, std::string observed,
                        std::vector<model::Evidence> evidence);
 
+// Every rule about a machine or a topology file, in the catalogue's order. A rule whose facts are missing is listed
+// under `not_checked` with the reason.
 model::Diagnosis run(const Evidence& evidence);
+
+// Worst first, then by rule and subject.
+void sort_findings(std::vector<model::Finding>& findings);
 
 }  // namespace topotune::checks

@@ -16,3 +16,5 @@
 EMBED(rules_tsv, "rules.tsv")
 EMBED(nccl_env_tsv, "nccl-env.tsv")
 EMBED(ucx_env_tsv, "ucx-env.tsv")
+EMBED(gpus_tsv, "gpus.tsv")
+EMBED(xids_tsv, "xids.tsv")

@@ -8,5 +8,7 @@ namespace topotune::data {
 std::string_view rules_tsv();
 std::string_view nccl_env_tsv();
 std::string_view ucx_env_tsv();
+std::string_view gpus_tsv();
+std::string_view xids_tsv();
 
 }  // namespace topotune::data

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "host/encoding.h"
 #include "host/records.h"
 
 namespace topotune::host {
@@ -72,7 +73,7 @@ Result<Capture> capture_of(Records&& records) {
       return fail_at(record.line, "'{}' is no entry of a capture", printable(record.verb).substr(0, 60));
     auto answer =
         record.error ? Answer(tl::unexpected(std::move(*record.error))) : Answer(std::move(record.payload));
-    const auto [at, fresh] = out.answers.emplace(Question{*call, std::move(record.name)}, std::move(answer));
+    const auto [at, fresh] = out.answers.emplace(question_from(*call, record.name), std::move(answer));
     if (!fresh)
       return fail_at(record.line, "{} {} stands here twice", record.verb, printable(at->first.name));
   }
@@ -89,13 +90,23 @@ std::optional<Call> call_from(std::string_view name) {
   return static_cast<Call>(found - kCalls.begin());
 }
 
+std::string written_name(const Question& question) {
+  if (question.call == Call::run) return question.name;
+  return question.name.empty() ? "%" : escape(question.name);
+}
+
+Question question_from(Call call, std::string_view written) {
+  if (call == Call::run) return {call, std::string(written)};
+  return {call, unescape(written).value_or(std::string(written))};
+}
+
 std::string capture_text(const Capture& capture) {
   std::string out = fmt::format("{} 1\n", kSchema);
   if (!capture.tool.empty()) out += fmt::format("tool: {}\n", capture.tool);
   if (capture.date) out += fmt::format("date: {}\n", *capture.date);
   out += fmt::format("redacted: {}\n", capture.redacted ? "yes" : "no");
   for (const auto& [question, answer] : capture.answers)
-    write_record(out, name_of(question.call), question.name, answer);
+    write_record(out, name_of(question.call), written_name(question), answer);
   return out + "end\n";
 }
 

@@ -21,6 +21,11 @@ struct Question {
   auto operator<=>(const Question&) const = default;
 };
 
+// A question's name as it stands in a file, and back: command lines keep their escapes, others are escaped as
+// a whole.
+std::string written_name(const Question& question);
+Question question_from(Call call, std::string_view written);
+
 // What was answered, word for word. The text of a list is encoding.h's join_names.
 using Answer = Result<std::string>;
 

@@ -106,7 +106,7 @@ Result<Apply> json_of(const Record& record) {
 
 Result<Overlay::Change> set_of(const Record& record, Call call) {
   auto answer = record.error ? Answer(tl::unexpected(*record.error)) : Answer(record.payload);
-  return Overlay::Change{{call, record.name}, [answer](const Answer&) { return answer; }};
+  return Overlay::Change{question_from(call, record.name), [answer](const Answer&) { return answer; }};
 }
 
 // "edit CALL NAME" and "json CALL NAME".
@@ -117,7 +117,7 @@ Result<Overlay::Change> derived(const Record& record) {
     return fail_at(record.line, "{} takes CALL NAME", record.verb);
   auto apply = record.verb == "edit" ? edit_of(record) : json_of(record);
   if (!apply) return tl::unexpected(apply.error());
-  return Overlay::Change{{*call, record.name.substr(blank + 1)}, std::move(*apply)};
+  return Overlay::Change{question_from(*call, record.name.substr(blank + 1)), std::move(*apply)};
 }
 
 Result<Overlay::Change> change_of(const Record& record) {
@@ -138,7 +138,7 @@ Result<Overlay> parse_overlay(std::string_view text) {
   Overlay out;
   for (const auto& record : records->records) {
     if (record.verb == "drop") {
-      out.dropped.push_back(record.name);
+      out.dropped.push_back(unescape(record.name).value_or(""));
       continue;
     }
     auto change = change_of(record);

@@ -14,10 +14,9 @@ namespace topotune::host {
 // Lines that say something of GPUs, NICs, PCIe or RDMA: other programs' messages do not belong into a
 // capture.
 static bool concerns_devices(std::string_view line) {
-  constexpr std::array kWords{"NVRM",     "nvidia", "SXid",   "mlx5",   "mlx4",  "infiniband",
-                              "rdma",     "PCIe",   "AER",    "pciehp", "DMAR",  "AMD-Vi",
-                              " efa ",    "bnxt",   "amdgpu", "peer",   "irdma", "hfi1",
-                              "pcieport", "BAR ",   " ice ",  "xgmi",   "NVLink"};
+  constexpr std::array kWords{"NVRM",  "nvidia", "SXid",     "mlx5",   "mlx4", "infiniband", "rdma",   "PCIe",
+                              "AER",   "pciehp", "DMAR",     "AMD-Vi", "efa ", "bnxt",       "amdgpu", "peer",
+                              "irdma", "hfi1",   "pcieport", "BAR ",   "ice ", "xgmi",       "NVLink"};
   return std::ranges::any_of(kWords,
                              [&](const char* word) { return line.find(word) != std::string_view::npos; });
 }

@@ -15,7 +15,6 @@ namespace topotune::host {
 //   {"bytes":…,"free_bytes":…,"type":"tmpfs"} "process"         JSON of this process: uid, CapEff, affinity
 //   list, rlimits (memlock, nofile; null = unlimited), hypervisor "libraries"       JSON: libnccl, plugins,
 //   libcudart, libucp, libcuda found on the library path, with versions
-//   "kernel_log"      text: lines of the kernel's log that concern GPUs, NICs or PCIe (docs/formats/probes.md)
 Result<std::string> run_probe(std::string_view name, std::string_view sysroot);
 
 }  // namespace topotune::host

@@ -144,9 +144,12 @@ class Reader {
     }
     const auto blank = text.find(' ');
     if (blank == std::string_view::npos) return fail_at(line_, "'{}' without a name", clip(text));
-    auto name = unescape(text.substr(blank + 1));
-    if (!name) return fail_at(line_, "'{}': bad name", clip(text));
-    out_.records.push_back({line_, std::string(text.substr(0, blank)), std::move(*name), {}, {}});
+    const auto name = text.substr(blank + 1);
+    const auto parts = split(name, ' ');
+    const bool good =
+        std::ranges::all_of(parts, [](std::string_view part) { return unescape(part).has_value(); });
+    if (!good || name.empty()) return fail_at(line_, "'{}': bad name", clip(text));
+    out_.records.push_back({line_, std::string(text.substr(0, blank)), std::string(name), {}, {}});
     return true;
   }
 
@@ -233,7 +236,7 @@ Result<Records> parse_records(std::string_view text, std::string_view schema) {
 
 void write_record(std::string& out, std::string_view verb, std::string_view name,
                   const Result<std::string>& answer) {
-  out += fmt::format("{} {}\n", verb, name.empty() ? "%" : escape(name));
+  out += fmt::format("{} {}\n", verb, name);
   if (!answer) return write_error(out, answer.error());
   if (answer->find('\0') != std::string::npos) return write_binary(out, *answer);
   write_text(out, *answer);

@@ -14,7 +14,8 @@ namespace topotune::host {
 // records of a verb, a name and lines that begin with a mark (docs/formats/capture.md).
 struct Record {
   int line = 0;  // of the verb, from 1
-  std::string verb, name;
+  std::string verb;
+  std::string name;  // as it stands there, escaped; every escape in it is good
   std::string payload;
   std::optional<Error> error;
 };
@@ -28,7 +29,7 @@ struct Records {
 
 Result<Records> parse_records(std::string_view text, std::string_view schema);
 
-// Appends one record. `name` is escaped here.
+// Appends one record; `name` as it is to stand there.
 void write_record(std::string& out, std::string_view verb, std::string_view name,
                   const Result<std::string>& answer);
 

@@ -37,6 +37,10 @@ struct RdmaPort {
   std::optional<bool> gids_known;         // true: `gids` is the whole table
   std::vector<Gid> gids;                  // used entries only
   std::map<std::string, std::uint64_t> counters;  // counters/ and hw_counters/
+  std::optional<std::string> uverbs;       // opening /dev/infiniband/uverbsN: "ok", "denied", "not found"
+  std::optional<unsigned> pfc_priorities;  // bit n: PFC on for priority n
+  std::optional<bool> ecn;                 // any of ecn/roce_np/enable/*
+  std::optional<bool> adaptive_retransmission;
 };
 
 // NVML's answers about one GPU that are not topology.
@@ -53,6 +57,7 @@ struct GpuState {
   std::optional<std::uint64_t> pcie_replays;
   std::optional<std::string> persistence, compute_mode, vbios, board_part;
   std::optional<std::string> cc_mode;  // confidential computing
+  std::optional<bool> multicast;       // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   std::map<std::string, std::string> other;  // text of nvidia-smi -q that rules quote
 };
 
@@ -66,10 +71,31 @@ struct MemoryLimit {
   std::optional<std::uint64_t> soft, hard;  // nullopt: unlimited
 };
 
+// A process that computes on a GPU, with the CPUs that it may run on.
+struct GpuProcess {
+  int pid = 0;
+  std::string gpu;  // id in Topology
+  std::string name;
+  std::optional<CpuSet> allowed;  // Cpus_allowed_list
+};
+
+// An NCCL topology file that the input names or holds beside other texts.
+struct TopologyFile {
+  std::string name;
+  std::string text;
+};
+
 struct Interrupt {
   int irq = 0;
   std::string device;  // RDMA device or netdev
   std::optional<CpuSet> effective;
+};
+
+// An ACSCtl line of which the text does not tell the device ("lspci -vvv | grep ACSCtl").
+struct LooseAcs {
+  std::string source;  // "lspci.txt:3"
+  std::string text;
+  std::uint16_t control = 0;  // bits as in the ACS Control register
 };
 
 // Everything that is known of one machine, from wherever. Discovery fills it from a Host, `discover/folder` from the
@@ -93,6 +119,9 @@ struct Machine {
   Fact<bool> nvidia_open_kernel_module;
   Fact<std::string> fabric_manager;        // "active", "inactive", "not installed"
   Fact<std::string> fabric_manager_version;
+  Fact<std::string> imex_service;          // nvidia-imex: "active", "inactive", "not installed"
+  Fact<bool> imex_channel;                 // a device node below /dev/nvidia-caps-imex-channels
+  Fact<bool> nvlink_disabled;              // driver parameter NVreg_NvLinkDisable=1
 
   // Where it runs
   Fact<bool> virtual_machine;              // hypervisor bit
@@ -114,6 +143,10 @@ struct Machine {
   Fact<CpuSet> cgroup_cpus;                // cpuset.cpus.effective
   Fact<CpuSet> online_cpus;
   Fact<std::map<std::string, std::string>> governors;  // cpu number -> scaling_governor
+  Fact<std::string> cpufreq_driver;        // "intel_pstate", "acpi-cpufreq"
+  Fact<std::map<std::string, std::string>> energy_preferences;  // cpu number -> energy_performance_preference
+  Fact<std::vector<std::string>> orphan_shm;  // /dev/shm/nccl-* that no living process maps
+  Fact<bool> irqbalance;                   // the service runs
 
   // GPUDirect
   Fact<std::string> peermem;               // version of nvidia_peermem, "" when loaded without one
@@ -125,10 +158,15 @@ struct Machine {
   Fact<int> nvml_gpu_count;
   std::vector<GpuState> gpu_states;
   std::vector<P2pStatus> p2p;
+  Fact<std::vector<GpuProcess>> gpu_processes;
   std::vector<RdmaPort> ports;
   Fact<bool> rdma_read;                    // the RDMA class was listed (empty list included)
   std::vector<Interrupt> interrupts;
   Fact<std::vector<std::string>> kernel_log;  // lines that name a device fault
+  std::vector<std::string> kernel_log_sources;  // "dmesg.txt:12" of each line of kernel_log; empty: one source for all
+  std::vector<LooseAcs> loose_acs;
+
+  std::vector<TopologyFile> topology_files;
 
   // Contradictions between sources, failures of single devices: said, never hidden.
   std::vector<Warning> diagnostics;

@@ -56,6 +56,13 @@ std::optional<GBytesPerSec> bandwidth_of(const PcieLink& link);
 
 enum class PciKind { host_bridge, bridge, gpu, nic, nvswitch, other };
 
+// What NCCL's topology XML calls arch, vendor, familyid and modelid; words as there ("x86_64", "GenuineIntel").
+struct CpuModel {
+  std::string arch, vendor;
+  std::optional<int> family, model;
+  bool operator==(const CpuModel&) const = default;
+};
+
 // Every PCI function above or at a GPU, NIC or NVSwitch. `parent` is the id of the bridge above ("" = directly below
 // the host bridge `root`). Ids are canonical BDFs, or the input's own ids for synthetic switches.
 struct PciDevice {
@@ -66,18 +73,25 @@ struct PciDevice {
   std::optional<std::uint32_t> class_code;  // 0x030200
   std::optional<std::uint16_t> vendor, device, subsystem_vendor, subsystem_device;
   PcieLink current, capable;
+  std::optional<GBytesPerSec> link_bandwidth;  // where the input tells bandwidth only (hwloc's pci_link_speed)
   std::optional<int> numa;  // nullopt: -1 or unknown
   std::optional<CpuSet> local_cpus;
   std::optional<std::string> driver;
   std::optional<bool> virtual_function;
+  std::vector<std::string> peer_links;  // ids of switches joined to this one beside the tree (NCCL's pcilink)
   bool pcie_switch_port = false;  // upstream or downstream port of a switch, as against a root port
   bool root_port = false;
   std::string source;  // where it was read
+  std::optional<std::string> name;  // the text of lspci: "Mellanox Technologies MT2910 Family [ConnectX-7]"
+  // `parent` follows from the order of bus numbers only; the input did not print what is behind each bridge.
+  bool parent_inferred = false;
   // Configuration space beyond byte 64 (root only). Unreadable: nullopt.
   std::optional<std::uint16_t> acs_capability, acs_control;
   std::optional<int> max_read_request, max_payload;
   std::optional<bool> ats_enabled;
   std::optional<bool> config_all_ones;  // fallen off the bus
+  std::optional<std::string> power_state;  // "D0", "D3cold"
+  std::optional<bool> l1_aspm;             // link/l1_aspm
   std::string config_why;               // why the extended space was not read
 };
 
@@ -87,12 +101,21 @@ struct NvLinkGroup {
   int count = 0;
   bool xgmi = false;
   std::optional<GBytesPerSec> per_link;  // one direction
+  bool counted = true;                   // false: joined, but how many links is unknown; `count` is 1
+};
+
+// GPU to its CPU, chip to chip (Grace).
+struct C2cLink {
+  int count = 0;
+  std::optional<GBytesPerSec> per_link;  // one direction
+  bool operator==(const C2cLink&) const = default;
 };
 
 struct Gpu {
   std::string id;  // "GPU<n>" in the input's own numbering
   int index = 0;
   std::optional<std::string> bdf, name, uuid;
+  std::string pci;  // id in Topology::pci where that is not `bdf` (several machines in one file, one bdf twice)
   std::optional<std::uint16_t> pci_vendor, pci_device;
   std::optional<int> sm;  // 90: compute capability 9.0; gfx number for AMD (rccl "gcn")
   std::optional<int> numa;
@@ -102,6 +125,7 @@ struct Gpu {
   std::optional<bool> gdr;
   std::optional<bool> mig;
   std::vector<NvLinkGroup> links;
+  std::optional<C2cLink> c2c;
   std::vector<int> inactive_links;                          // link numbers
   std::map<int, GBytesPerSec> link_speeds;                  // by link number, one direction
 };
@@ -111,6 +135,7 @@ struct Nic {
   int index = 0;
   std::optional<std::string> name;  // RDMA device ("mlx5_0") or netdev
   std::optional<std::string> bdf;
+  std::string pci;  // id in Topology::pci where that is not `bdf`
   std::optional<int> numa;
   std::optional<std::string> link_layer;  // "InfiniBand", "Ethernet"
   std::optional<GbitsPerSec> rate;
@@ -118,6 +143,7 @@ struct Nic {
   bool is_virtual = false;  // no PCI device behind it
   bool rdma = false;
   std::optional<int> port;
+  std::optional<std::uint64_t> guid;
   std::vector<std::string> netdevs;
 };
 
@@ -142,6 +168,7 @@ struct Topology {
   std::vector<Warning> warnings;
   std::vector<NumaNode> numa;
   std::vector<Package> packages;
+  std::optional<CpuModel> cpu;
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;
   std::vector<PciDevice> pci;

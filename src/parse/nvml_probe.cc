@@ -1,193 +1,172 @@
 #include "parse/nvml_probe.h"
 
-#include <array>
+#include <nlohmann/json.hpp>
 
 #include "base/bdf.h"
-#include "parse/probe_json.h"
+#include "base/text.h"
 
 namespace topotune::parse {
+
 namespace {
 
-using model::Fact;
-constexpr const char* kSource = "nvml";
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxGpus = 1024;
+constexpr std::size_t kMaxLinks = 64;
+
+const Json kNothing;
+
+const Json& member(const Json& object, const char* key) {
+  if (!object.is_object()) return kNothing;
+  const auto at = object.find(key);
+  return at == object.end() ? kNothing : *at;
+}
+
+std::optional<std::string> text_of(const Json& value) {
+  if (!value.is_string()) return std::nullopt;
+  return printable(value.get_ref<const std::string&>());
+}
 
 template <class T>
-Fact<T> fact(const ProbeJson& object, const char* key) {
-  return fact_in<T>(object, key, kSource);
-}
-template <class T>
-Fact<T> fact(const ProbeJson& object, const char* outer, const char* key) {
-  return fact_in<T>(object, outer, key, kSource);
+std::optional<T> number_of(const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned()) {
+    const auto n = value.get<std::uint64_t>();
+    return n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()) ? std::optional(static_cast<T>(n)) : std::nullopt;
+  }
+  const auto n = value.get<std::int64_t>();
+  if (n < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(n) <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())
+             ? std::optional(static_cast<T>(n))
+             : std::nullopt;
 }
 
-// A bus id as canonical address. In a VM the driver hides an NVSwitch's as "FFFFFFFF:FF:FF.0".
-Fact<std::string> address(Fact<std::string> text) {
-  if (!text) return text;
+std::optional<double> real_of(const Json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+std::optional<bool> bool_of(const Json& value) {
+  return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+}
+
+// "00000000:1B:00.0" -> "0000:1b:00.0"; NVML's "FFFFFFFF:FF:FF.0" (hidden from a guest) -> nothing.
+std::optional<std::string> address_of(const Json& value) {
+  const auto text = text_of(value);
+  if (!text || text->starts_with("FFFFFFFF") || text->starts_with("ffffffff")) return std::nullopt;
   const auto bdf = parse_bdf(*text);
-  if (!bdf || bdf->domain == 0xffffffff)
-    return Fact<std::string>::missing("no PCI address: " + *text, kSource);
-  return Fact<std::string>::of(bdf->to_string(), kSource, *text);
+  return bdf ? std::optional(bdf->to_string()) : std::nullopt;
 }
 
-NvmlLink link_of(const ProbeJson& json, int number) {
-  NvmlLink out;
-  out.number = number;
-  out.active = fact<bool>(json, "active");
-  out.gbytes_per_s = fact<double>(json, "gbytes_per_s");
-  if (out.gbytes_per_s && (*out.gbytes_per_s <= 0 || *out.gbytes_per_s > 10000))
-    out.gbytes_per_s = Fact<double>::missing("implausible speed", kSource);
-  out.remote_type = fact<std::string>(json, "remote_type");
-  out.remote_bdf = address(fact<std::string>(json, "remote_bus_id"));
-  return out;
+NvmlLink link_of(const Json& json, int number) {
+  NvmlLink link;
+  link.link = number_of<int>(member(json, "link")).value_or(number);
+  link.active = bool_of(member(json, "active"));
+  link.gbytes_per_s = real_of(member(json, "gbytes_per_s"));
+  link.remote_type = text_of(member(json, "remote_type")).value_or("");
+  link.remote_bus_id = address_of(member(json, "remote_bus_id")).value_or("");
+  return link;
 }
 
-// The array below `key`; null where there is none (then `why` may say that the library refused).
-const ProbeJson* array_in(const ProbeJson& object, const char* key) {
-  const auto* const value = member(object, key);
-  return value != nullptr && value->is_array() ? value : nullptr;
-}
-
-Result<void> read_links(const ProbeJson& json, NvmlGpu& out) {
-  constexpr std::size_t kMaxLinks = 128;
-  const auto* const links = array_in(json, "nvlinks");
-  if (links == nullptr) return {};
-  if (links->size() > kMaxLinks)
-    return fail(Errc::too_large, "nvml: GPU {} has {} NVLinks", out.index, links->size());
-  for (const auto& link : *links) {
-    const auto number = fact<int>(link, "link");
-    if (!number) continue;
-    const auto refused = refusal_in(link);
-    if (refused.empty())
-      out.links.push_back(link_of(link, *number));
-    else
-      out.link_errors.push_back(fmt::format("link {}: {}", *number, refused));
+// "fabric: Not Supported" for every answer that is an error object.
+void collect_refusals(const Json& gpu, std::vector<std::string>& out) {
+  for (const auto& [key, value] : gpu.items()) {
+    if (const auto error = text_of(member(value, "error"))) out.push_back(printable(key) + ": " + *error);
   }
-  return {};
 }
 
-Fact<int> element(const ProbeJson& json, const char* key, std::size_t i) {
-  const auto* const list = array_in(json, key);
-  if (list != nullptr && i < list->size() && (*list)[i].is_number_integer())
-    if (const auto value = detail::convert<int>((*list)[i])) return Fact<int>::of(*value, kSource);
-  const auto* const value = member(json, key);
-  const auto refused = value == nullptr ? "not asked" : refusal_in(*value);
-  return Fact<int>::missing(refused.empty() ? std::string("unexpected value of ") + key : refused, kSource);
+std::optional<int> sm_of(const Json& capability) {
+  if (!capability.is_array() || capability.size() != 2) return std::nullopt;
+  const auto major = number_of<int>(capability[0]);
+  const auto minor = number_of<int>(capability[1]);
+  return major && minor && *major < 100 && *minor < 10 ? std::optional(*major * 10 + *minor) : std::nullopt;
 }
 
-void read_identity(const ProbeJson& json, NvmlGpu& out) {
-  out.bdf = address(fact<std::string>(json, "pci", "bus_id"));
-  out.vendor = fact<int>(json, "pci", "vendor");
-  out.device = fact<int>(json, "pci", "device");
-  out.subsystem_vendor = fact<int>(json, "pci", "subsystem_vendor");
-  out.subsystem_device = fact<int>(json, "pci", "subsystem_device");
-  out.name = fact<std::string>(json, "name");
-  out.uuid = fact<std::string>(json, "uuid");
-  out.vbios = fact<std::string>(json, "vbios");
-  out.board_part = fact<std::string>(json, "board_part");
-  out.capability_major = element(json, "compute_capability", 0);
-  out.capability_minor = element(json, "compute_capability", 1);
-  out.mig = fact<bool>(json, "mig", "current");
+void read_pci(const Json& json, NvmlGpu& gpu) {
+  const auto& pci = member(json, "pci");
+  gpu.bus_id = address_of(member(pci, "bus_id"));
+  gpu.vendor = number_of<std::uint16_t>(member(pci, "vendor"));
+  gpu.device = number_of<std::uint16_t>(member(pci, "device"));
+  gpu.subsystem_vendor = number_of<std::uint16_t>(member(pci, "subsystem_vendor"));
+  gpu.subsystem_device = number_of<std::uint16_t>(member(pci, "subsystem_device"));
+  const auto& pcie = member(json, "pcie");
+  gpu.pcie_gen = number_of<int>(member(pcie, "gen"));
+  gpu.pcie_gen_max = number_of<int>(member(pcie, "gen_max"));
+  gpu.pcie_gen_device_max = number_of<int>(member(pcie, "gen_device_max"));
+  gpu.pcie_width = number_of<int>(member(pcie, "width"));
+  gpu.pcie_width_max = number_of<int>(member(pcie, "width_max"));
+  gpu.pcie_replays = number_of<std::uint64_t>(member(pcie, "replays"));
 }
 
-void read_buses(const ProbeJson& json, NvmlGpu& out) {
-  out.pcie_gen = fact<int>(json, "pcie", "gen");
-  out.pcie_gen_max = fact<int>(json, "pcie", "gen_max");
-  out.pcie_width = fact<int>(json, "pcie", "width");
-  out.pcie_width_max = fact<int>(json, "pcie", "width_max");
-  out.pcie_replays = fact<std::uint64_t>(json, "pcie", "replays");
-  out.bar1_bytes = fact<std::uint64_t>(json, "bar1", "total_bytes");
-  out.memory_bytes = fact<std::uint64_t>(json, "memory", "total_bytes");
-  out.c2c_active = fact<int>(json, "c2c", "active");
-  out.c2c_gbytes_per_s = fact<double>(json, "c2c", "gbytes_per_s");
-  out.nvlink_count = fact<int>(json, "nvlink_count");
+void read_state(const Json& json, NvmlGpu& gpu) {
+  gpu.bar1_bytes = number_of<std::uint64_t>(member(member(json, "bar1"), "total_bytes"));
+  gpu.memory_bytes = number_of<std::uint64_t>(member(member(json, "memory"), "total_bytes"));
+  gpu.clock_event_reasons = number_of<std::uint64_t>(member(json, "clock_event_reasons"));
+  const auto& fabric = member(json, "fabric");
+  gpu.fabric.state = number_of<int>(member(fabric, "state"));
+  gpu.fabric.status = number_of<int>(member(fabric, "status"));
+  if (const auto clique = number_of<std::uint32_t>(member(fabric, "clique_id"))) gpu.fabric.clique_id = std::to_string(*clique);
+  gpu.fabric.cluster_uuid = text_of(member(fabric, "cluster_uuid"));
+  gpu.fabric.health_mask = number_of<std::uint32_t>(member(fabric, "health_mask"));
+  gpu.utilisation = number_of<int>(member(json, "utilisation"));
+  gpu.temperature_c = real_of(member(json, "temperature_c"));
+  const auto& c2c = member(json, "c2c");
+  gpu.c2c_links = number_of<int>(member(c2c, "active"));
+  gpu.c2c_gbytes_per_s = real_of(member(c2c, "gbytes_per_s"));
 }
 
-void read_state(const ProbeJson& json, NvmlGpu& out) {
-  out.fabric_state = fact<int>(json, "fabric", "state");
-  out.fabric_status = fact<int>(json, "fabric", "status");
-  out.fabric_clique = fact<std::uint64_t>(json, "fabric", "clique_id");
-  out.cluster_uuid = fact<std::string>(json, "fabric", "cluster_uuid");
-  out.fabric_health_mask = fact<std::uint64_t>(json, "fabric", "health_mask");
-  out.utilisation = fact<int>(json, "utilisation");
-  out.temperature_c = fact<double>(json, "temperature_c");
-  out.power_w = fact<double>(json, "power_w");
-  out.clock_event_reasons = fact<std::uint64_t>(json, "clock_event_reasons");
-  out.persistence = fact<std::string>(json, "persistence");
-  out.compute_mode = fact<std::string>(json, "compute_mode");
+NvmlGpu gpu_of(const Json& json, int number) {
+  NvmlGpu gpu;
+  gpu.index = number_of<int>(member(json, "index")).value_or(number);
+  gpu.error = text_of(member(json, "error"));
+  gpu.name = text_of(member(json, "name"));
+  gpu.uuid = text_of(member(json, "uuid"));
+  gpu.vbios = text_of(member(json, "vbios"));
+  gpu.board_part = text_of(member(json, "board_part"));
+  gpu.persistence = text_of(member(json, "persistence"));
+  gpu.compute_mode = text_of(member(json, "compute_mode"));
+  gpu.sm = sm_of(member(json, "compute_capability"));
+  gpu.mig = bool_of(member(member(json, "mig"), "current"));
+  gpu.nvlink_count = number_of<int>(member(json, "nvlink_count"));
+  read_pci(json, gpu);
+  read_state(json, gpu);
+  const auto& links = member(json, "nvlinks");
+  for (std::size_t i = 0; links.is_array() && i < std::min(links.size(), kMaxLinks); ++i)
+    gpu.links.push_back(link_of(links[i], static_cast<int>(i)));
+  if (json.is_object()) collect_refusals(json, gpu.refused);
+  return gpu;
 }
 
-Result<NvmlGpu> gpu_of(const ProbeJson& json, int position) {
-  NvmlGpu out;
-  const auto index = fact<int>(json, "index");
-  out.index = index ? *index : position;
-  out.error = refusal_in(json);
-  read_identity(json, out);
-  read_buses(json, out);
-  read_state(json, out);
-  if (auto read = read_links(json, out); !read) return tl::unexpected(read.error());
-  return out;
-}
-
-Result<void> read_gpus(const ProbeJson& json, NvmlProbe& out) {
-  constexpr std::size_t kMaxGpus = 1024;
-  const auto* const gpus = array_in(json, "gpus");
-  if (gpus == nullptr) return {};
-  if (gpus->size() > kMaxGpus) return fail(Errc::too_large, "nvml: {} GPUs", gpus->size());
-  for (std::size_t i = 0; i < gpus->size(); ++i) {
-    auto gpu = gpu_of((*gpus)[i], static_cast<int>(i));
-    if (!gpu) return tl::unexpected(gpu.error());
-    out.gpus.push_back(std::move(*gpu));
-  }
-  return {};
-}
-
-std::optional<NvmlPair> pair_of(const ProbeJson& json) {
-  const auto from = fact<int>(json, "from");
-  const auto to = fact<int>(json, "to");
+std::optional<NvmlPair> pair_of(const Json& json) {
+  const auto from = number_of<int>(member(json, "from"));
+  const auto to = number_of<int>(member(json, "to"));
   if (!from || !to) return std::nullopt;
-  NvmlPair out{*from, *to, {}, {}, {}, {}, {}, {}};
-  out.read = fact<std::string>(json, "read");
-  out.write = fact<std::string>(json, "write");
-  out.nvlink = fact<std::string>(json, "nvlink");
-  out.atomics = fact<std::string>(json, "atomics");
-  out.prop = fact<std::string>(json, "prop");
-  out.common_ancestor = fact<std::string>(json, "common_ancestor");
-  return out;
-}
-
-Result<void> read_pairs(const ProbeJson& json, NvmlProbe& out) {
-  constexpr std::size_t kMaxPairs = 1 << 20;
-  const auto* const pairs = array_in(json, "p2p");
-  if (pairs == nullptr) return {};
-  if (pairs->size() > kMaxPairs) return fail(Errc::too_large, "nvml: {} pairs", pairs->size());
-  for (const auto& entry : *pairs)
-    if (auto pair = pair_of(entry)) out.pairs.push_back(std::move(*pair));
-  return {};
+  NvmlPair pair{*from, *to, {}};
+  for (const char* capability : {"read", "write", "nvlink", "atomics", "prop"}) {
+    if (const auto status = text_of(member(json, capability))) pair.status.emplace_back(capability, *status);
+  }
+  return pair;
 }
 
 }  // namespace
 
 Result<NvmlProbe> parse_nvml_probe(std::string_view text) {
-  const auto json = parse_probe_object(text, "nvml");
-  if (!json) return tl::unexpected(json.error());
-  const auto schema = fact<std::string>(*json, "schema");
-  if (!schema || !schema->starts_with("topotune.probe.nvml/"))
-    return fail(Errc::malformed, "nvml: schema is not topotune.probe.nvml/1");
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || member(json, "schema") != "topotune.probe.nvml/1")
+    return fail(Errc::malformed, "the answer of the probe nvml is not topotune.probe.nvml/1");
   NvmlProbe out;
-  out.driver_version = fact<std::string>(*json, "driver_version");
-  out.nvml_version = fact<std::string>(*json, "nvml_version");
-  out.cuda_driver_version = fact<std::string>(*json, "cuda_driver_version");
-  out.confidential_compute = fact<std::string>(*json, "confidential_compute");
-  out.gpu_count = fact<int>(*json, "gpu_count");
-  if (auto read = read_gpus(*json, out); !read) return tl::unexpected(read.error());
-  if (auto read = read_pairs(*json, out); !read) return tl::unexpected(read.error());
+  out.driver_version = text_of(member(json, "driver_version"));
+  out.nvml_version = text_of(member(json, "nvml_version"));
+  out.cuda_driver_version = text_of(member(json, "cuda_driver_version"));
+  out.confidential_compute = text_of(member(json, "confidential_compute"));
+  out.gpu_count = number_of<int>(member(json, "gpu_count"));
+  const auto& gpus = member(json, "gpus");
+  for (std::size_t i = 0; gpus.is_array() && i < std::min(gpus.size(), kMaxGpus); ++i)
+    out.gpus.push_back(gpu_of(gpus[i], static_cast<int>(i)));
+  const auto& pairs = member(json, "p2p");
+  for (std::size_t i = 0; pairs.is_array() && i < std::min(pairs.size(), kMaxGpus * kMaxGpus); ++i) {
+    if (auto pair = pair_of(pairs[i])) out.p2p.push_back(std::move(*pair));
+  }
   return out;
-}
-
-std::optional<double> gts_of_generation(int generation) {
-  constexpr std::array kSpeeds{2.5, 5.0, 8.0, 16.0, 32.0, 64.0};
-  if (generation < 1 || generation > static_cast<int>(kSpeeds.size())) return std::nullopt;
-  return kSpeeds[static_cast<std::size_t>(generation) - 1];
 }
 
 }  // namespace topotune::parse

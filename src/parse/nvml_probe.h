@@ -7,60 +7,58 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/fact.h"
 
 namespace topotune::parse {
 
-// The text of the probe `nvml` (docs/formats/probe-nvml.md) as values. A refusal is a Fact without a value
-// whose `why` is the library's text; a key that is absent has the `why` "not asked".
-
+// The answer of the probe "nvml" (docs/formats/probe-nvml.md). What the library refused is nothing here; the refusals
+// are listed in `refused` of the device ("fabric: Not Supported").
 struct NvmlLink {
-  int number = 0;
-  model::Fact<bool> active;
-  model::Fact<double> gbytes_per_s;      // one direction
-  model::Fact<std::string> remote_type;  // "gpu", "switch", "npu", "unknown"
-  model::Fact<std::string> remote_bdf;   // canonical; missing where the driver hides it ("ffffffff:ff:ff.0")
+  int link = 0;
+  std::optional<bool> active;
+  std::optional<double> gbytes_per_s;
+  std::string remote_type;    // "gpu", "switch", ""
+  std::string remote_bus_id;  // canonical, "" unknown
+};
+
+struct NvmlFabric {
+  std::optional<int> state, status;
+  std::optional<std::string> clique_id, cluster_uuid;
+  std::optional<std::uint32_t> health_mask;
 };
 
 struct NvmlGpu {
   int index = 0;
-  std::string error;             // the whole device could not be asked
-  model::Fact<std::string> bdf;  // canonical
-  model::Fact<std::string> name, uuid, vbios, board_part, persistence, compute_mode, cluster_uuid;
-  model::Fact<int> vendor, device, subsystem_vendor, subsystem_device;  // PCI ids
-  model::Fact<int> capability_major, capability_minor;
-  model::Fact<bool> mig;  // current mode
-  model::Fact<int> pcie_gen, pcie_gen_max, pcie_width, pcie_width_max;
-  model::Fact<std::uint64_t> pcie_replays, bar1_bytes, memory_bytes, clock_event_reasons;
-  model::Fact<int> fabric_state, fabric_status;
-  model::Fact<std::uint64_t> fabric_clique, fabric_health_mask;
-  model::Fact<int> utilisation;  // percent
-  model::Fact<double> temperature_c, power_w;
-  model::Fact<int> c2c_active;
-  model::Fact<double> c2c_gbytes_per_s;  // one link, one direction
-  model::Fact<int> nvlink_count;
+  std::optional<std::string> error;  // the device itself failed
+  std::optional<std::string> name, uuid, vbios, board_part, persistence, compute_mode, bus_id;
+  std::optional<std::uint16_t> vendor, device, subsystem_vendor, subsystem_device;
+  std::optional<int> sm;
+  std::optional<bool> mig;
+  std::optional<int> pcie_gen, pcie_gen_max, pcie_gen_device_max, pcie_width, pcie_width_max;
+  std::optional<std::uint64_t> pcie_replays, bar1_bytes, memory_bytes, clock_event_reasons;
+  NvmlFabric fabric;
+  std::optional<int> utilisation;
+  std::optional<double> temperature_c;
+  std::optional<int> c2c_links;
+  std::optional<double> c2c_gbytes_per_s;
+  std::optional<int> nvlink_count;
   std::vector<NvmlLink> links;
-  std::vector<std::string> link_errors;  // "link 3: GPU is lost"
+  std::vector<std::string> refused;
 };
 
 struct NvmlPair {
-  int from = 0, to = 0;  // indices
-  model::Fact<std::string> read, write, nvlink, atomics, prop;
-  model::Fact<std::string> common_ancestor;
+  int from = 0, to = 0;
+  // capability -> status: {"read", "OK"}
+  std::vector<std::pair<std::string, std::string>> status;
 };
 
 struct NvmlProbe {
-  model::Fact<std::string> driver_version, nvml_version, cuda_driver_version, confidential_compute;
-  model::Fact<int> gpu_count;
+  std::optional<std::string> driver_version, nvml_version, cuda_driver_version, confidential_compute;
+  std::optional<int> gpu_count;
   std::vector<NvmlGpu> gpus;
-  std::vector<NvmlPair> pairs;
+  std::vector<NvmlPair> p2p;
 };
 
-// Malformed: no JSON object of this schema. Values of a wrong kind or out of range are facts without a value.
-// Refused as too_large: more than 1024 GPUs, 128 links of one GPU, or 1 M pairs.
+// Errors: malformed (not JSON, not of this schema).
 Result<NvmlProbe> parse_nvml_probe(std::string_view text);
-
-// GT/s per lane of a PCIe generation: 1 -> 2.5 ... 6 -> 64.
-std::optional<double> gts_of_generation(int generation);
 
 }  // namespace topotune::parse

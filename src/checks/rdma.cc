@@ -1,0 +1,488 @@
+// Rules about RDMA ports: state, rate, MTU, GIDs. Linux Documentation/ABI/stable/sysfs-class-infiniband.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "checks/facts_of.h"
+#include "checks/families.h"
+
+namespace topotune::checks {
+namespace {
+
+using model::Machine;
+using model::RdmaPort;
+using model::Severity;
+
+std::string name_of_port(const RdmaPort& port) {
+  return port.port == 1 ? port.device : fmt::format("{} port {}", port.device, port.port);
+}
+
+std::string place_of(const RdmaPort& port, std::string_view file) {
+  return port.source.empty()
+             ? fmt::format("/sys/class/infiniband/{}/ports/{}/{}", port.device, port.port, file)
+             : port.source;
+}
+
+bool active(const RdmaPort& port) { return port.state == "ACTIVE"; }
+bool ethernet(const RdmaPort& port) { return port.link_layer == "Ethernet"; }
+bool software(const RdmaPort& port) {
+  return port.device.starts_with("rxe") || port.device.starts_with("siw");
+}
+
+std::string state_text(const RdmaPort& port) {
+  return fmt::format("state {}, phys_state {}", port.state.value_or("unknown"),
+                     port.phys_state.value_or("unknown"));
+}
+
+NotEvaluated no_ports(const Machine& machine) { return NotEvaluated{"RDMA ports: " + machine.rdma_read.why}; }
+
+// No port in the input: nothing to check where the class was listed, else not evaluated.
+std::optional<Outcome> without_ports(const Machine& machine) {
+  if (!machine.ports.empty()) return std::nullopt;
+  if (machine.rdma_read) return Outcome(Clean{"no RDMA NIC"});
+  return Outcome(no_ports(machine));
+}
+
+// ---- RDMA01
+
+Outcome check_RDMA01(const Evidence& evidence) {
+  constexpr std::uint16_t kMellanox = 0x15b3;
+  const auto& topology = evidence.machine->topology;
+  const bool gpus_passed = std::ranges::any_of(topology.pci, [](const model::PciDevice& device) {
+    return device.kind == model::PciKind::gpu && device.driver == "vfio-pci";
+  });
+  Judge judge("RDMA01");
+  bool any = false;
+  for (const auto& nic : topology.nics) {
+    const auto* device = nic.bdf ? model::find_pci(topology, *nic.bdf) : nullptr;
+    if (device == nullptr || device->vendor != kMellanox || !device->driver) continue;
+    any = true;
+    const bool vfio = *device->driver == "vfio-pci";
+    const bool dpdk = *device->driver == "uio_pci_generic" || *device->driver == "igb_uio";
+    const bool near = std::ranges::any_of(*evidence.paths, [&](const model::Path& path) {
+      const bool here = path.b == nic.id || path.a == nic.id;
+      const auto& other = path.a == nic.id ? path.b : path.a;
+      return here && path.type && *path.type <= model::PathType::pxb &&
+             model::find_gpu(topology, other) != nullptr;
+    });
+    if ((!vfio && !dpdk) || !near || (vfio && gpus_passed)) continue;
+    auto& found = judge.found(device->id, "mlx5_core", *device->driver,
+                              {{fmt::format("/sys/bus/pci/devices/{}/driver", device->id), *device->driver}});
+    if (vfio) found.severity = Severity::warn;
+  }
+  if (!any && !topology.tree_known) judge.unknown("drivers of the NICs: not captured");
+  if (!any && topology.tree_known && !topology.nics.empty() &&
+      topology.source.kind != model::SourceKind::live && topology.source.kind != model::SourceKind::capture)
+    judge.unknown("drivers of the NICs: not captured");
+  return judge.outcome(any ? "" : "no Mellanox or NVIDIA NIC");
+}
+
+// ---- RDMA02
+
+// A second port of a card whose first port carries the traffic.
+bool unused_second_port(const Machine& machine, const RdmaPort& port) {
+  constexpr int kNoLid = 65535;
+  if (port.lid && *port.lid != kNoLid && port.link_layer == "InfiniBand" && *port.lid != 0) return false;
+  return std::ranges::any_of(machine.ports, [&](const RdmaPort& other) {
+    const bool other_port = other.device != port.device || other.port != port.port;
+    const bool same_card = other.device == port.device ||
+                           (port.system_image_guid && port.system_image_guid == other.system_image_guid);
+    return other_port && same_card && active(other);
+  });
+}
+
+bool active_sibling(const Machine& machine, const RdmaPort& port) {
+  return port.board_id && std::ranges::any_of(machine.ports, [&](const RdmaPort& other) {
+           return &other != &port && active(other) && other.board_id == port.board_id;
+         });
+}
+
+// A port whose rate is told while it is down shows the default of 10 Gb/s: the rail rule by rate does not see
+// it.
+std::vector<const RdmaPort*> rail_candidates(const Evidence& evidence, const Rails& rails) {
+  if (rails.by_path) return rails.ports;
+  std::vector<const RdmaPort*> out;
+  for (const auto& port : evidence.machine->ports) {
+    const bool rail_model = std::ranges::any_of(rails.ports, [&](const RdmaPort* rail) {
+      return rail == &port || (port.board_id && rail->board_id == port.board_id);
+    });
+    if (rail_model) out.push_back(&port);
+  }
+  return out;
+}
+
+bool down(const RdmaPort& port) {
+  const bool bad_state =
+      port.state && *port.state != "ACTIVE" && *port.state != "INIT" && *port.state != "ARMED";
+  return bad_state || (port.phys_state && *port.phys_state != "LinkUp" && !active(port));
+}
+
+Outcome check_RDMA02(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  const auto rails = rails_of(evidence);
+  const auto candidates = rail_candidates(evidence, rails);
+  Judge judge("RDMA02");
+  for (const auto* port : candidates) {
+    if (software(*port)) continue;
+    if (!port->state) {
+      judge.unknown(name_of_port(*port) + ": state unknown");
+      continue;
+    }
+    if (!down(*port) || port->phys_state == "Disabled" || !active_sibling(machine, *port) ||
+        unused_second_port(machine, *port))
+      continue;
+    auto& found = judge.found(
+        name_of_port(*port), "ACTIVE, LinkUp", state_text(*port),
+        {{place_of(*port, "state"), state_text(*port)},
+         {"board_id", port->board_id.value_or("") + ": other ports of this card model are active"}});
+    if (!rails.by_path || may_hide_paths(machine)) found.severity = Severity::warn;
+  }
+  const bool states_known =
+      std::ranges::any_of(machine.ports, [](const RdmaPort& port) { return port.state.has_value(); });
+  if (candidates.empty() && !states_known) judge.unknown("state of the ports: not captured");
+  return judge.outcome();
+}
+
+// ---- RDMA03
+
+Outcome check_RDMA03(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  std::vector<model::Evidence> lines;
+  bool any_hardware = false;
+  Judge judge("RDMA03");
+  for (const auto& port : machine.ports) {
+    if (software(port)) continue;
+    any_hardware = true;
+    if (active(port)) return Clean{};
+    if (!port.state) return NotEvaluated{name_of_port(port) + ": state unknown"};
+    lines.push_back({place_of(port, "state"), name_of_port(port) + ": " + state_text(port)});
+  }
+  if (!any_hardware) return Clean{"no RDMA hardware"};
+  auto& found =
+      judge.found("host", "an ACTIVE port", fmt::format("none of {} ports is ACTIVE", lines.size()), lines);
+  if (evidence.multi_node_job) found.severity = Severity::error;
+  return judge.outcome();
+}
+
+// ---- RDMA04
+
+bool shares_its_card(const Machine& machine, const RdmaPort& port) {
+  return std::ranges::any_of(machine.ports, [&](const RdmaPort& other) {
+    return &other != &port && active(other) && port.system_image_guid &&
+           other.system_image_guid == port.system_image_guid;
+  });
+}
+
+Outcome check_RDMA04(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  const auto rails = rails_of(evidence);
+  const auto candidates = rail_candidates(evidence, rails);
+  std::map<std::string, double> best;
+  for (const auto* port : candidates)
+    if (port->board_id && active(*port) && port->gbits_per_s) {
+      auto& rate = best[*port->board_id];
+      rate = std::max(rate, *port->gbits_per_s);
+    }
+  Judge judge("RDMA04");
+  bool any = false;
+  for (const auto* port : candidates) {
+    if (!active(*port) || software(*port)) continue;
+    if (!port->gbits_per_s) {
+      judge.unknown(name_of_port(*port) + ": rate unknown");
+      continue;
+    }
+    any = true;
+    const auto expected = port->board_id ? best[*port->board_id] : *port->gbits_per_s;
+    if (*port->gbits_per_s >= expected) continue;
+    auto& found =
+        judge.found(name_of_port(*port), fmt::format("{} Gb/s, as other ports of this card model", expected),
+                    fmt::format("{} Gb/s", *port->gbits_per_s),
+                    {{place_of(*port, "rate"), fmt::format("{} Gb/s", *port->gbits_per_s)}});
+    if (shares_its_card(machine, *port)) found.severity = Severity::info;
+  }
+  const bool rates =
+      std::ranges::any_of(machine.ports, [](const RdmaPort& port) { return port.gbits_per_s.has_value(); });
+  if (!any && !rates) judge.unknown("rate of the ports: not captured");
+  return judge.outcome(any ? "" : "no active rail port");
+}
+
+// ---- RDMA05, RDMA06
+
+constexpr int kLargestMtu = 4096;
+
+Outcome check_RDMA05(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("RDMA05");
+  for (const auto* port : rails_of(evidence).ports) {
+    if (!ethernet(*port) || !active(*port) || software(*port)) continue;
+    if (!port->active_mtu) {
+      judge.unknown(name_of_port(*port) + ": active_mtu unknown");
+      continue;
+    }
+    if (*port->active_mtu >= kLargestMtu) continue;
+    auto& found =
+        judge.found(name_of_port(*port), "4096", fmt::format("{}", *port->active_mtu),
+                    {{place_of(*port, "active_mtu"), fmt::format("active_mtu {}", *port->active_mtu)}});
+    if (port->netdev)
+      found.evidence.push_back({fmt::format("/sys/class/net/{}/mtu", *port->netdev),
+                                port->netdev_mtu ? fmt::format("{}", *port->netdev_mtu) : "unknown"});
+  }
+  return judge.outcome();
+}
+
+Outcome check_RDMA06(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("RDMA06");
+  std::map<std::string, std::map<int, std::vector<std::string>>> by_layer;
+  for (const auto* port : rails_of(evidence).ports) {
+    if (!active(*port) || software(*port)) continue;
+    if (port->active_mtu && port->link_layer)
+      by_layer[*port->link_layer][*port->active_mtu].push_back(name_of_port(*port));
+    else
+      judge.unknown(name_of_port(*port) + ": active_mtu or link layer unknown");
+  }
+  for (const auto& [layer, by_mtu] : by_layer) {
+    if (by_mtu.size() < 2) continue;
+    const auto largest = by_mtu.rbegin()->first;
+    for (const auto& [mtu, ports] : by_mtu) {
+      if (mtu == largest) continue;
+      for (const auto& port : ports)
+        judge.found(port, fmt::format("{}, as {}", largest, by_mtu.rbegin()->second.front()),
+                    fmt::format("{}", mtu),
+                    {{layer + " ports", fmt::format("active_mtu {} beside {}", mtu, largest)}});
+    }
+  }
+  return judge.outcome();
+}
+
+// ---- RDMA08
+
+Outcome check_RDMA08(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("RDMA08");
+  const auto rails = rails_of(evidence);
+  std::map<std::string, std::vector<std::string>> by_layer;
+  for (const auto& port : machine.ports) {
+    if (!active(port) || software(port)) continue;
+    if (!port.link_layer) {
+      judge.unknown(name_of_port(port) + ": link layer unknown");
+      continue;
+    }
+    by_layer[*port.link_layer].push_back(name_of_port(port));
+  }
+  if (by_layer.size() < 2) return judge.outcome();
+  std::vector<model::Evidence> lines;
+  for (const auto& [layer, ports] : by_layer)
+    lines.push_back({layer, fmt::format("{}", fmt::join(ports, " "))});
+  const auto is_rail = [&](const std::string& name) {
+    return std::ranges::any_of(rails.ports,
+                               [&](const RdmaPort* port) { return name_of_port(*port) == name; });
+  };
+  const bool both_are_rails = std::ranges::all_of(
+      by_layer, [&](const auto& entry) { return std::ranges::any_of(entry.second, is_rail); });
+  auto& found = judge.found("host", "one link layer, or NCCL_IB_HCA with the rails",
+                            "InfiniBand and Ethernet ports are active", lines);
+  // A slower port of the other kind is often for storage or management: NCCL takes it all the same when not
+  // told.
+  if (!both_are_rails) found.severity = Severity::info;
+  return judge.outcome();
+}
+
+// ---- RDMA09
+
+// The kernel's form: eight groups of four digits.
+bool zero_gid(std::string_view gid) { return gid.find_first_not_of("0:") == std::string_view::npos; }
+bool link_local(std::string_view gid) { return gid.starts_with("fe80:"); }
+
+struct GidTable {
+  bool routable = false, any_v2 = false, any = false, types_known = true;
+};
+
+GidTable table_of(const RdmaPort& port) {
+  GidTable out;
+  for (const auto& gid : port.gids) {
+    if (zero_gid(gid.address)) continue;
+    out.any = true;
+    if (gid.type.empty()) out.types_known = false;
+    const bool v2 = gid.type.find("v2") != std::string::npos || gid.type.find("V2") != std::string::npos;
+    out.any_v2 = out.any_v2 || v2;
+    out.routable = out.routable || (v2 && !link_local(gid.address));
+  }
+  return out;
+}
+
+std::vector<model::Evidence> gid_lines(const RdmaPort& port) {
+  constexpr std::size_t kMost = 8;
+  std::vector<model::Evidence> out;
+  for (const auto& gid : port.gids)
+    if (out.size() < kMost)
+      out.push_back({place_of(port, fmt::format("gids/{}", gid.index)),
+                     fmt::format("{} {} {}", gid.address, gid.type, gid.netdev)});
+  if (out.empty()) out.push_back({place_of(port, "gids"), "no entry"});
+  return out;
+}
+
+// A port that carries a job, by path, by rate, or because nothing tells its rate (show_gids).
+std::vector<const RdmaPort*> ports_of_jobs(const Evidence& evidence) {
+  auto out = rails_of(evidence).ports;
+  if (!out.empty()) return out;
+  for (const auto& port : evidence.machine->ports)
+    if (!port.gbits_per_s && !software(port)) out.push_back(&port);
+  return out;
+}
+
+Outcome check_RDMA09(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  const auto rails = rails_of(evidence);
+  Judge judge("RDMA09");
+  bool any = false;
+  for (const auto* port : ports_of_jobs(evidence)) {
+    if (port->link_layer && !ethernet(*port)) continue;
+    if (software(*port) || (port->state && !active(*port))) continue;
+    any = true;
+    const auto table = table_of(*port);
+    if (table.routable) continue;
+    if (!port->gids_known.value_or(false) || !table.types_known || !port->link_layer || !port->state) {
+      judge.unknown(name_of_port(*port) + ": the whole GID table was not read");
+      continue;
+    }
+    auto& found = judge.found(name_of_port(*port), "a RoCE v2 GID that is not link-local",
+                              table.any ? "link-local or RoCE v1 entries only" : "no GID", gid_lines(*port));
+    if (table.any || !rails.by_path) found.severity = Severity::warn;
+  }
+  return judge.outcome(any ? "" : "no active RoCE rail");
+}
+
+// ---- RDMA10
+
+Outcome check_RDMA10(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("RDMA10");
+  for (const auto& port : machine.ports) {
+    if (software(port)) continue;
+    if (!port.link_layer) {
+      judge.unknown(name_of_port(port) + ": link layer unknown");
+      continue;
+    }
+    if (*port.link_layer != "InfiniBand") continue;
+    if (!port.state) {
+      judge.unknown(name_of_port(port) + ": state unknown");
+      continue;
+    }
+    const bool waiting = port.phys_state == "LinkUp" && *port.state == "INIT";
+    const bool no_manager = active(port) && port.sm_lid && *port.sm_lid == 0;
+    if (!waiting && !no_manager) continue;
+    auto& found = judge.found(
+        name_of_port(port), waiting ? "ACTIVE" : "the LID of a subnet manager",
+        waiting ? "INIT (link up, not configured)" : "sm_lid 0",
+        {{place_of(port, "state"), fmt::format("{}, lid {}, sm_lid {}", state_text(port),
+                                               port.lid ? fmt::format("{}", *port.lid) : "unknown",
+                                               port.sm_lid ? fmt::format("{}", *port.sm_lid) : "unknown")}});
+    // One reading: a port also passes INIT for seconds after its link came up.
+    found.severity = Severity::warn;
+  }
+  return judge.outcome();
+}
+
+// ---- RDMA11, RDMA12
+
+Outcome check_RDMA11(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("RDMA11");
+  std::set<std::string> said;
+  for (const auto& port : machine.ports)
+    if (software(port) && said.insert(port.device).second)
+      judge.found(port.device, "RDMA hardware, unless it is the transport wanted", "a software device",
+                  {{fmt::format("/sys/class/infiniband/{}", port.device), "no device link"}});
+  for (const auto& nic : machine.topology.nics)
+    if (nic.rdma && nic.is_virtual && said.insert(name_of(nic)).second)
+      judge.found(name_of(nic), "RDMA hardware, unless it is the transport wanted", "a software device",
+                  {{fmt::format("/sys/class/infiniband/{}", name_of(nic)), "no device link"}});
+  return judge.outcome();
+}
+
+Outcome check_RDMA12(const Evidence& evidence) {
+  constexpr std::uint16_t kAmazon = 0x1d0f, kFirst = 0xefa0, kLast = 0xefaf;
+  const auto& machine = *evidence.machine;
+  std::vector<std::string> devices;
+  for (const auto& device : machine.topology.pci)
+    if (device.vendor == kAmazon && device.device && *device.device >= kFirst && *device.device <= kLast)
+      devices.push_back(device.id);
+  if (devices.empty())
+    return machine.topology.tree_known ? Outcome(Clean{"no EFA device"})
+                                       : Outcome(NotEvaluated{"PCI devices: not captured"});
+  if (!machine.modules) return missing("loaded modules", machine.modules);
+  if (machine.modules->contains("efa")) return Clean{};
+  if (machine.container.value.value_or(false)) return NotEvaluated{"in a container, modules may be hidden"};
+  Judge judge("RDMA12");
+  judge.found("host", "module efa loaded", "not loaded",
+              {{"/sys/bus/pci/devices", fmt::format("EFA at {}", fmt::join(devices, " "))},
+               {machine.modules.source, "no module efa"}});
+  return judge.outcome();
+}
+
+constexpr Rule kRules[] = {{"RDMA01", check_RDMA01}, {"RDMA02", check_RDMA02}, {"RDMA03", check_RDMA03},
+                           {"RDMA04", check_RDMA04}, {"RDMA05", check_RDMA05}, {"RDMA06", check_RDMA06},
+                           {"RDMA08", check_RDMA08}, {"RDMA09", check_RDMA09}, {"RDMA10", check_RDMA10},
+                           {"RDMA11", check_RDMA11}, {"RDMA12", check_RDMA12}};
+
+// ---- QOS, CTR
+
+Outcome check_QOS02(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (auto none = without_ports(machine)) return *none;
+  Judge judge("QOS02");
+  bool any = false;
+  for (const auto* port : rails_of(evidence).ports) {
+    if (!ethernet(*port) || !active(*port) || software(*port)) continue;
+    any = true;
+    if (!port->pfc_priorities || !port->ecn) {
+      judge.unknown(name_of_port(*port) + ": PFC and ECN settings: not captured");
+      continue;
+    }
+    const bool pfc = *port->pfc_priorities != 0;
+    if ((pfc && *port->ecn) || port->adaptive_retransmission.value_or(false)) continue;
+    auto& found = judge.found(
+        name_of_port(*port), "PFC on the priority of RoCE, and ECN",
+        fmt::format("PFC priorities 0x{:02x}, ECN {}", *port->pfc_priorities, *port->ecn ? "on" : "off"),
+        {{"dcb", fmt::format("PFC priorities 0x{:02x}", *port->pfc_priorities)},
+         {"ecn/roce_np/enable", *port->ecn ? "on" : "all 0"}});
+    if (pfc || *port->ecn) found.severity = Severity::info;
+  }
+  return judge.outcome(any ? "" : "no active RoCE rail");
+}
+
+Outcome check_QOS04(const Evidence& evidence) {
+  if (auto none = without_ports(*evidence.machine)) return *none;
+  return NotEvaluated{"traffic class of the job and its mapping to priorities: not captured"};
+}
+
+constexpr Rule kQosRules[] = {{"QOS02", check_QOS02}, {"QOS04", check_QOS04}};
+
+Outcome one_reading(const Evidence& evidence) {
+  if (auto none = without_ports(*evidence.machine)) return *none;
+  return NotEvaluated{"needs two readings of the counters with the same boot id; this is one"};
+}
+
+constexpr Rule kCtrRules[] = {{"CTR01", one_reading}, {"CTR02", one_reading}, {"CTR03", one_reading},
+                              {"CTR04", one_reading}, {"CTR05", one_reading}, {"CTR06", one_reading}};
+
+}  // namespace
+
+std::span<const Rule> rdma_rules() { return kRules; }
+std::span<const Rule> qos_rules() { return kQosRules; }
+std::span<const Rule> ctr_rules() { return kCtrRules; }
+
+}  // namespace topotune::checks

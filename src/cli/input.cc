@@ -1,0 +1,125 @@
+#include "cli/input.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "cli/folder_input.h"
+#include "parse/recognise.h"
+
+namespace topotune::cli {
+
+namespace {
+
+// The machine this process runs on, or the one below --sysroot.
+Result<Input> load_live(const Globals&) {
+  return fail(Errc::unsupported, "reading the live machine is not built into this program");
+}
+
+tl::unexpected<Error> about(const std::string& name, Error error) {
+  if (!error.file) error.file = name;
+  return tl::unexpected(std::move(error));
+}
+
+Error unrecognised(std::string_view text) {
+  const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return Error{Errc::unrecognised,
+               fmt::format("{}not recognised as {}, nor as the text of a usual command",
+                           blank ? "empty, " : "", parse::known_formats()),
+               {},
+               {},
+               {},
+               "--kind KIND says what it is"};
+}
+
+Result<const parse::Format*> format_for(std::string_view text, const Globals& globals) {
+  const auto* format = globals.kind.empty() ? parse::recognise(text) : parse::format_of(globals.kind);
+  if (format != nullptr) return format;
+  if (globals.kind.empty()) return tl::unexpected(unrecognised(text));
+  return fail(Errc::usage, "--kind {}: no such kind of input", globals.kind);
+}
+
+bool is_text_kind(std::string_view kind) {
+  return kind == name_of(model::SourceKind::text) || kind == name_of(model::SourceKind::folder);
+}
+
+// What one or more usual commands printed, or a log or configuration.
+Result<Input> load_commands(const std::string& name, std::string text) {
+  FolderTexts one;
+  one.texts.push_back({name, std::move(text)});
+  auto input = input_of_texts(name, one);
+  if (input) input->raw_text = std::move(one.texts.front().text);
+  return input;
+}
+
+Result<Input> load_text(const std::string& name, std::string text, const Globals& globals) {
+  if (is_text_kind(globals.kind)) return load_commands(name, std::move(text));
+  const auto format = format_for(text, globals);
+  if (!format && format.error().code == Errc::unrecognised) {
+    auto input = load_commands(name, std::move(text));
+    return input || input.error().code != Errc::unrecognised ? std::move(input)
+                                                             : tl::unexpected(format.error());
+  }
+  if (!format) return tl::unexpected(format.error());
+  auto topology = (*format)->parse(text);
+  if (!topology) return tl::unexpected(topology.error());
+  Input input;
+  input.machine.topology = std::move(*topology);
+  input.machine.topology.source.name = name;
+  input.kind = input.machine.topology.source.kind;
+  input.raw_text = std::move(text);
+  input.name = name;
+  add_other_commands(input);
+  return input;
+}
+
+tl::unexpected<Error> io_error(int code) {
+  const auto kind = code == ENOENT ? Errc::not_found : code == EACCES ? Errc::denied : Errc::io;
+  return fail(kind, "cannot read: {}", std::strerror(code));
+}
+
+Result<std::string> drain(std::FILE* file) {
+  std::string text;
+  std::string block(std::size_t{1} << 16, '\0');
+  for (;;) {
+    const auto n = std::fread(block.data(), 1, block.size(), file);
+    if (text.size() + n > kMaxInput) return fail(Errc::too_large, "larger than {} MiB", kMaxInput >> 20);
+    text.append(block, 0, n);
+    if (n < block.size()) break;
+  }
+  if (std::ferror(file) != 0) return io_error(errno);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_input(const std::string& name) {
+  if (name == "-") return drain(stdin);
+  struct stat about_file {};
+  if (::stat(name.c_str(), &about_file) != 0) return io_error(errno);
+  if (S_ISDIR(about_file.st_mode)) return fail(Errc::unsupported, "is a folder, not a file");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(name.c_str(), "rb"), std::fclose);
+  if (!file) return io_error(errno);
+  return drain(file.get());
+}
+
+Result<Input> load_input(const std::string& name, const Globals& globals) {
+  if (name == "live") return load_live(globals);
+  const std::string shown = name == "-" ? "stdin" : name;
+  if (is_folder(name)) {
+    const auto texts = read_folder(name);
+    auto input = texts ? input_of_texts(name, *texts) : tl::unexpected(texts.error());
+    if (!input) return about(shown, input.error());
+    return input;
+  }
+  auto text = read_input(name);
+  if (!text) return about(shown, text.error());
+  auto input = load_text(shown, std::move(*text), globals);
+  if (!input) return about(shown, input.error());
+  return input;
+}
+
+}  // namespace topotune::cli

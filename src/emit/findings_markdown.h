@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "model/finding.h"
+
+namespace topotune::emit {
+
+// For a ticket: a verdict line, a table of the findings, then each one with its evidence and its remedy. `name` is the
+// input's name. What could not be checked is listed last.
+std::string findings_markdown(const model::Diagnosis& diagnosis, const std::string& name);
+
+}  // namespace topotune::emit

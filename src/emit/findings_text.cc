@@ -1,0 +1,124 @@
+#include "emit/findings_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+
+namespace topotune::emit {
+namespace {
+
+using model::Finding;
+using model::Severity;
+
+constexpr std::size_t kSubjects = 4, kLines = 2;  // shown of one block when not verbose
+
+std::string_view color_of(Severity severity) {
+  if (severity == Severity::error) return "\x1b[31;1m";
+  return severity == Severity::warn ? "\x1b[33;1m" : "\x1b[36m";
+}
+
+std::string painted(std::string text, std::string_view color, bool on) {
+  return on ? std::string(color) + text + "\x1b[0m" : text;
+}
+
+std::string plain(const std::string& text) {
+  auto out = printable(text);
+  std::ranges::replace(out, '\n', ' ');
+  return out;
+}
+
+// Findings of one rule and severity follow each other in a sorted diagnosis.
+std::vector<std::vector<const Finding*>> blocks_of(const model::Diagnosis& diagnosis) {
+  std::vector<std::vector<const Finding*>> out;
+  for (const auto& finding : diagnosis.findings) {
+    const bool same = !out.empty() && out.back().front()->rule == finding.rule &&
+                      out.back().front()->severity == finding.severity &&
+                      out.back().front()->title == finding.title;
+    if (!same) out.emplace_back();
+    out.back().push_back(&finding);
+  }
+  return out;
+}
+
+std::string seen_in(const Finding& finding) {
+  std::string out = fmt::format("    {}: {}", plain(finding.subject), plain(finding.observed));
+  if (!finding.expected.empty()) out += fmt::format("; expected {}", plain(finding.expected));
+  return out + "\n";
+}
+
+std::string evidence_in(const Finding& finding, std::size_t most) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, finding.evidence.size()); ++i)
+    out += fmt::format("      {}: {}\n", plain(finding.evidence[i].source), plain(finding.evidence[i].text));
+  return out;
+}
+
+std::string block_text(const std::vector<const Finding*>& block, const FindingsTextOptions& options) {
+  const auto& first = *block.front();
+  const auto most = options.verbose ? block.size() : std::min(block.size(), kSubjects);
+  std::string out = fmt::format(
+      "{} {}  {}\n",
+      painted(fmt::format("{:<5}", name_of(first.severity)), color_of(first.severity), options.color),
+      painted(first.rule, "\x1b[1m", options.color), plain(first.title));
+  for (std::size_t i = 0; i < most; ++i) {
+    out += seen_in(*block[i]);
+    if (options.verbose || i == 0)
+      out += evidence_in(*block[i], options.verbose ? block[i]->evidence.size() : kLines);
+  }
+  if (most < block.size()) out += fmt::format("    and {} more (-v lists them)\n", block.size() - most);
+  if (!first.because.empty()) out += fmt::format("    because of: {}\n", fmt::join(first.because, ", "));
+  if (!first.impact.empty()) out += fmt::format("    costs:  {}\n", plain(first.impact));
+  if (!first.remedy.empty()) out += fmt::format("    remedy: {}\n", plain(first.remedy));
+  return out + "\n";
+}
+
+std::string counted(std::ptrdiff_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string summary(const model::Diagnosis& diagnosis) {
+  std::vector<std::string> parts;
+  constexpr std::string_view kNouns[] = {"remark", "warning", "error"};
+  for (const auto severity : {Severity::error, Severity::warn, Severity::info}) {
+    const auto n = std::ranges::count(diagnosis.findings, severity, &Finding::severity);
+    if (n > 0) parts.push_back(counted(n, kNouns[static_cast<std::size_t>(severity)]));
+  }
+  if (parts.empty()) return diagnosis.checked.empty() ? "nothing could be checked" : "nothing found";
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string_view verdict_color(model::Verdict verdict) {
+  if (verdict == model::Verdict::error) return color_of(Severity::error);
+  if (verdict == model::Verdict::ok) return "\x1b[32;1m";
+  return verdict == model::Verdict::info ? color_of(Severity::info) : color_of(Severity::warn);
+}
+
+std::string not_checked_text(const model::Diagnosis& diagnosis) {
+  std::string out = "not checked:\n";
+  for (const auto& one : diagnosis.not_checked)
+    out += fmt::format("    {:<7} {}\n", one.rule, plain(one.why));
+  return out;
+}
+
+}  // namespace
+
+std::string findings_text(const model::Diagnosis& diagnosis, const std::string& name,
+                          const FindingsTextOptions& options) {
+  const auto verdict = model::verdict_of(diagnosis);
+  std::string out =
+      fmt::format("{}: {} ({})\n\n", plain(name),
+                  painted(name_of(verdict), verdict_color(verdict), options.color), summary(diagnosis));
+  for (const auto& block : blocks_of(diagnosis)) out += block_text(block, options);
+  out += fmt::format(
+      "{} checked, {} not checked for lack of facts{}\n",
+      counted(static_cast<std::ptrdiff_t>(diagnosis.checked.size()), "rule"), diagnosis.not_checked.size(),
+      diagnosis.not_checked.empty() || options.verbose ? ""
+                                                       : " (-v says why); topotune explain RULE tells more");
+  if (options.verbose && !diagnosis.not_checked.empty()) out += not_checked_text(diagnosis);
+  return out;
+}
+
+}  // namespace topotune::emit

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "model/fleet.h"
+
+namespace topotune::emit {
+
+// One table a person can act on: node, what differs, its value, the majority's, where it was read. At most `rows` rows;
+// the rest is counted.
+std::string fleet_text(const model::FleetReport& report, std::size_t rows = 60);
+
+// The FleetReport as `topotune.findings/1` with the extra fields "nodes", "kinds" and "outliers".
+std::string fleet_json(const model::FleetReport& report);
+
+}  // namespace topotune::emit

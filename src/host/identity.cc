@@ -1,0 +1,43 @@
+// What this machine tells about who it is: the part of redaction that no capture holds.
+#include <pwd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+
+#include "host/redact.h"
+
+namespace topotune::host {
+
+namespace {
+
+Salt random_salt() {
+  Salt salt{};
+  if (::getrandom(salt.data(), sizeof salt, 0) == static_cast<ssize_t>(sizeof salt)) return salt;
+  std::random_device device;
+  for (auto& word : salt) word = std::uint64_t{device()} << 32 | device();
+  return salt;
+}
+
+void add_user(std::vector<std::string>& names, uid_t uid) {
+  if (const passwd* entry = ::getpwuid(uid); entry != nullptr && uid != 0) names.emplace_back(entry->pw_name);
+}
+
+}  // namespace
+
+RedactOptions redact_options_here() {
+  RedactOptions out;
+  out.salt = random_salt();
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) out.host_names.emplace_back(name.data());
+  for (const char* variable : {"USER", "LOGNAME", "SUDO_USER"}) {
+    if (const char* value = std::getenv(variable); value != nullptr) out.user_names.emplace_back(value);
+  }
+  add_user(out.user_names, ::getuid());
+  add_user(out.user_names, ::geteuid());
+  return out;
+}
+
+}  // namespace topotune::host

@@ -1,0 +1,90 @@
+#include "lint/lint.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "checks/rule.h"
+#include "lint/context.h"
+#include "lint/scan_yaml.h"
+
+namespace topotune::lint {
+
+namespace {
+
+// Rules that look at configuration only together with a machine or its files.
+constexpr std::pair<std::string_view, std::string_view> kNeedMachine[] = {
+    {"NCCL10", "needs the machine: which rails exist"},
+    {"NCCL13", "needs the machine: the paths between GPUs and NICs"},
+    {"NCCL28", "needs the machine: which network plugins are installed"},
+    {"NCCL32", "needs the machine: which tuner plugins are installed"},
+    {"NCCL33", "needs the machine: the GPUs and the measured bandwidth"},
+};
+
+bool needs_machine(std::string_view id) {
+  return std::ranges::any_of(kNeedMachine, [&](const auto& row) { return row.first == id; });
+}
+
+void list_checked(Report& report) {
+  for (const auto& row : checks::catalogue()) {
+    const bool also = row.id == "BENCH01" || row.id == "BENCH02" || row.id == "VER01" || row.id == "CONT01";
+    const bool found =
+        std::ranges::any_of(report.found, [&](const Found& one) { return one.finding.rule == row.id; });
+    if ((row.input == "config" && !needs_machine(row.id)) || also || found)
+      report.checked.emplace_back(row.id);
+  }
+  for (const auto& [id, why] : kNeedMachine)
+    if (std::ranges::find(report.checked, id) == report.checked.end())
+      report.not_checked.push_back({std::string(id), std::string(why)});
+}
+
+void run_rules(Context& context) {
+  check_nccl_names(context);
+  check_nccl_values(context);
+  check_nccl_network(context);
+  check_ucx(context);
+  check_binding(context);
+  check_commands(context);
+  check_tools(context);
+  check_kernel_files(context);
+  check_packages(context);
+  check_containers(context);
+}
+
+}  // namespace
+
+std::optional<Input> read_input(std::string name, std::string_view text,
+                                std::optional<parse::ConfigKind> kind) {
+  if (!kind) kind = parse::recognise_config(name, text);
+  if (!kind) return std::nullopt;
+  Input out;
+  out.name = std::move(name);
+  out.kind = *kind;
+  out.text = text;
+  out.facts = *kind == parse::ConfigKind::yaml ? scan_yaml(text) : parse::scan_config(*kind, text);
+  return out;
+}
+
+Report judge(std::span<const Input> inputs, const Options& options) {
+  Report report;
+  std::vector<Context> contexts;
+  contexts.reserve(inputs.size());
+  for (const auto& input : inputs) contexts.emplace_back(input, contexts.size(), options, report);
+  for (auto& context : contexts) run_rules(context);
+  check_places(contexts);
+  std::ranges::stable_sort(report.found, [](const Found& a, const Found& b) {
+    return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule) <
+           std::tie(b.input, b.finding.line, b.finding.column, b.finding.rule);
+  });
+  if (!inputs.empty()) list_checked(report);
+  return report;
+}
+
+model::Diagnosis Report::diagnosis() const {
+  model::Diagnosis out;
+  for (const auto& one : found) out.findings.push_back(one.finding);
+  out.checked = checked;
+  out.not_checked = not_checked;
+  return out;
+}
+
+}  // namespace topotune::lint

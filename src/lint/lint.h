@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lint/version.h"
+#include "model/finding.h"
+#include "parse/config.h"
+
+namespace topotune::lint {
+
+// What is known beside the texts. Versions: nothing is "unknown", and then only what holds in all versions is
+// said.
+struct Options {
+  std::optional<Version> nccl, ucx, driver;
+  // Names that the installed libnccl reads; nothing: no library, the table decides.
+  std::optional<std::set<std::string, std::less<>>> library_names;
+  // Of the machine that the texts are for (--env, --pid). Nothing: the texts may be for another machine.
+  std::optional<std::vector<std::string>> rdma_devices, interfaces;
+  std::function<bool(const std::string&)> file_exists;  // empty: files of another machine
+};
+
+// One text to judge. `text` must outlive the report.
+struct Input {
+  std::string name;
+  parse::ConfigKind kind = parse::ConfigKind::env;
+  std::string_view text;
+  parse::ConfigText facts;
+};
+
+// Recognises and reads a text. Nothing: it is binary. `kind` overrides recognition.
+std::optional<Input> read_input(std::string name, std::string_view text,
+                                std::optional<parse::ConfigKind> kind = {});
+
+// Replaces the bytes of `span` by `text`; spans of one input do not overlap after sorting out duplicates.
+struct Edit {
+  parse::Span span;
+  std::string text;
+};
+
+struct Found {
+  model::Finding finding;
+  std::vector<Edit> edits;  // what --fix does about it; empty: it needs a person
+  std::size_t input = 0;
+};
+
+struct Report {
+  std::vector<Found> found;  // by input, line, column, rule
+  std::vector<std::string> checked;
+  std::vector<model::NotChecked> not_checked;
+
+  model::Diagnosis diagnosis() const;
+};
+
+Report judge(std::span<const Input> inputs, const Options& options);
+
+}  // namespace topotune::lint

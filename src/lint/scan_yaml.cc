@@ -1,0 +1,423 @@
+#include "lint/scan_yaml.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "lint/yaml_tree.h"
+#include "parse/config_shell.h"
+
+namespace topotune::lint {
+
+namespace {
+
+using parse::ConfigKind;
+using parse::ConfigText;
+using parse::LineIndex;
+using parse::Place;
+using parse::Setting;
+using parse::Span;
+using sv = std::string_view;
+
+constexpr int kMaxSteps = 2'000'000;
+constexpr int kMaxDepth = 64;
+
+class Walker {
+ public:
+  Walker(sv text, ConfigText& out) : text_(text), lines_(text), out_(out) {}
+
+  void walk(const YamlNode& node, const std::string& scope, int depth) {
+    if (depth > kMaxDepth || ++steps_ > kMaxSteps) return;
+    if (node.kind == YamlNode::sequence)
+      for (const auto* item : node.items) walk(*item, scope, depth + 1);
+    if (node.kind != YamlNode::map) return;
+    const std::string inner = scope_of(node, scope);
+    alert(node);
+    compose_memory(node, inner);
+    pod_memory(node);
+    commands(node, inner);
+    for (const auto& [key, value] : node.entries) entry(*key, *value, inner, depth);
+  }
+
+ private:
+  static std::string scope_of(const YamlNode& node, const std::string& scope) {
+    const sv name = node.text_of("name");
+    return node.find("image") != nullptr && !name.empty() ? std::string(name) : scope;
+  }
+
+  void entry(const YamlNode& key, const YamlNode& value, const std::string& scope, int depth) {
+    const sv name = key.text;
+    if (is_environment(name)) environment(value, scope, depth);
+    if (name == "data" && value.kind == YamlNode::map) config_map(value);
+    if (name == "env_file") includes(value);
+    if (name == "<<") return merged(value, scope, depth);
+    // The name of a service or job is the scope of what is below it.
+    walk(value,
+         value.kind == YamlNode::map && value.find("image") != nullptr && value.find("name") == nullptr
+             ? std::string(name)
+             : scope,
+         depth + 1);
+  }
+
+  void merged(const YamlNode& value, const std::string& scope, int depth) { walk(value, scope, depth + 1); }
+
+  static bool is_environment(sv name) {
+    return icontains(name, "env") && !icontains(name, "file") && !icontains(name, "from");
+  }
+
+  void environment(const YamlNode& node, const std::string& scope, int depth) {
+    if (depth > kMaxDepth || ++steps_ > kMaxSteps) return;
+    if (node.kind == YamlNode::sequence)
+      for (const auto* item : node.items) listed(*item, scope);
+    if (node.kind != YamlNode::map) return;
+    for (const auto& [key, value] : node.entries) {
+      if (key->text == "<<")
+        environment(*value, scope, depth + 1);
+      else if (value->kind == YamlNode::scalar || value->kind == YamlNode::null)
+        add(*key, *value, scope, std::nullopt);
+    }
+  }
+
+  // - name: N            - "N=value"
+  //   value: V
+  void listed(const YamlNode& item, const std::string& scope) {
+    if (++steps_ > kMaxSteps) return;
+    if (item.kind == YamlNode::map) {
+      const YamlNode* name = item.find("name");
+      const YamlNode* value = item.find("value");
+      if (name != nullptr && value != nullptr && name->kind == YamlNode::scalar)
+        add(*name, *value, scope, item_lines(item, *value));
+      return;
+    }
+    if (item.kind != YamlNode::scalar) return;
+    const auto equals = item.text.find('=');
+    if (equals == std::string::npos || !parse::is_variable_name(sv(item.text).substr(0, equals))) return;
+    Setting one;
+    one.name = item.text.substr(0, equals);
+    one.value = item.text.substr(equals + 1);
+    one.at = item.at;
+    one.literal = one.value.find('$') == std::string::npos;
+    one.written = equals + 1 < item.text.size();
+    one.scope = scope;
+    one.whole = item_lines(item, item);
+    const std::size_t begin = offset(item.at) + (item.quoted ? 1 : 0);
+    if (text_.substr(begin, item.text.size()) == item.text) {
+      one.name_span = Span{begin, begin + equals};
+      one.value_span = Span{begin + equals + 1, begin + item.text.size()};
+    }
+    out_.settings.push_back(std::move(one));
+  }
+
+  void add(const YamlNode& name, const YamlNode& value, const std::string& scope, std::optional<Span> whole) {
+    if (!parse::is_variable_name(name.text)) return;
+    Setting one;
+    one.name = name.text;
+    one.value = value.text;
+    one.at = name.at;
+    one.literal = one.value.find("$(") == std::string::npos && one.value.find("${") == std::string::npos;
+    one.written = value.kind == YamlNode::scalar;
+    one.scope = scope;
+    one.whole = whole;
+    const std::size_t at = offset(name.at) + (name.quoted ? 1 : 0);
+    if (text_.substr(at, name.text.size()) == name.text) one.name_span = Span{at, at + name.text.size()};
+    const std::size_t begin = offset(value.at), quote = value.quoted ? 1 : 0;
+    if (value.kind == YamlNode::scalar && text_.substr(begin + quote, value.text.size()) == value.text)
+      one.value_span = Span{begin, begin + value.text.size() + 2 * quote};
+    out_.settings.push_back(std::move(one));
+  }
+
+  std::size_t offset(Place at) const {
+    return lines_.begin_of(at.line) + static_cast<std::size_t>(at.column - 1);
+  }
+
+  // The lines of a list item that stands alone on them.
+  std::optional<Span> item_lines(const YamlNode& item, const YamlNode& last) const {
+    const int end = std::max(item.at.line, last.at.line);
+    const std::size_t begin = lines_.begin_of(item.at.line);
+    if (!trim(text_.substr(begin, offset(item.at) - begin)).starts_with('-')) return std::nullopt;
+    return Span{begin, lines_.begin_of(end + 1)};
+  }
+
+  // --- files and scripts inside
+  // --------------------------------------------------------------------------------
+
+  Place script_place(const YamlNode& node) const {
+    const std::size_t at = offset(node.at);
+    const char c = at < text_.size() ? text_[at] : '\0';
+    if (c == '|' || c == '>') return {node.at.line + 1, 1};
+    return {node.at.line, node.at.column + (node.quoted ? 1 : 0)};
+  }
+
+  void config_map(const YamlNode& node) {
+    for (const auto& [key, value] : node.entries) {
+      if (value->kind != YamlNode::scalar || ++steps_ > kMaxSteps) continue;
+      if (key->text.starts_with("NCCL_") || key->text.starts_with("UCX_"))
+        add(*key, *value, "", std::nullopt);
+      const bool file = key->text.find('.') != std::string::npos;
+      const auto kind = file ? parse::recognise_config(key->text, value->text) : std::nullopt;
+      if (kind && *kind != ConfigKind::yaml) embed(*kind, *value);
+    }
+  }
+
+  void embed(ConfigKind kind, const YamlNode& node) {
+    bytes_ += node.text.size();
+    if (bytes_ > 4 * text_.size() + 65536) return;  // aliases may name one text again and again
+    parse::append_config(out_, parse::scan_config(kind, node.text), script_place(node), "");
+  }
+
+  void includes(const YamlNode& node) {
+    if (node.kind == YamlNode::scalar) out_.includes.push_back({node.text, node.at, false});
+    for (const auto* item : node.items) {
+      if (item->kind == YamlNode::scalar) out_.includes.push_back({item->text, item->at, false});
+      const sv path = item->text_of("path");
+      if (!path.empty())
+        out_.includes.push_back({std::string(path), item->at, item->text_of("required") == "false"});
+    }
+  }
+
+  // command and args of a container, run and script of a pipeline.
+  void commands(const YamlNode& node, const std::string& scope) {
+    std::vector<const YamlNode*> words;
+    for (const sv key : {"entrypoint", "command", "args"}) {
+      const YamlNode* value = node.find(key);
+      if (value == nullptr) continue;
+      if (value->kind == YamlNode::scalar && key != "args") script(*value);
+      if (value->kind == YamlNode::scalar && key == "args") words.push_back(value);
+      for (const auto* item : value->items)
+        if (item->kind == YamlNode::scalar && ++steps_ < kMaxSteps) words.push_back(item);
+    }
+    if (!words.empty()) command(words);
+    for (const sv key : {"run", "script", "shell"}) {
+      const YamlNode* value = node.find(key);
+      if (value == nullptr) continue;
+      if (value->kind == YamlNode::scalar) script(*value);
+      for (const auto* item : value->items)
+        if (item->kind == YamlNode::scalar && ++steps_ < kMaxSteps) script(*item);
+    }
+    (void)scope;
+  }
+
+  void script(const YamlNode& node) {
+    if (node.text.find_first_of(" \n") == std::string::npos) return;
+    embed(ConfigKind::shell, node);
+  }
+
+  void command(const std::vector<const YamlNode*>& words) {
+    for (const auto* word : words) {
+      const bool shell_text = word->text.find('\n') != std::string::npos;
+      const bool behind_c = word != words.front() && (words[0]->text.ends_with("sh")) &&
+                            word->text.find(' ') != std::string::npos;
+      if (shell_text || behind_c) return script(*word);
+    }
+    parse::Command out;
+    for (const auto* word : words) {
+      out.words.push_back(word->text);
+      out.known.push_back(word->text.find("$(") == std::string::npos &&
+                          word->text.find("${") == std::string::npos);
+      out.word_spans.push_back({});
+    }
+    out.at = words.front()->at;
+    out.pipeline = out_.commands.empty() ? 0 : out_.commands.back().pipeline + 1;
+    out_.commands.push_back(std::move(out));
+  }
+
+  // --- alarms and shared memory
+  // --------------------------------------------------------------------------------
+
+  void alert(const YamlNode& node) {
+    const YamlNode* expression = node.find("expr");
+    const YamlNode* name = node.find("alert");
+    if (expression == nullptr || name == nullptr || expression->kind != YamlNode::scalar) return;
+    parse::Alert one;
+    one.name = name->text;
+    one.expression = expression->text;
+    one.at = expression->at;
+    if (const YamlNode* notes = node.find("annotations"))
+      for (const auto& [key, value] : notes->entries) one.summary += value->text.substr(0, 500) + " ";
+    out_.alerts.push_back(std::move(one));
+  }
+
+  static std::optional<int> gpus_of_service(const YamlNode& service) {
+    const YamlNode* at = &service;
+    for (const sv key : {"deploy", "resources", "reservations", "devices"}) {
+      at = at->find(key);
+      if (at == nullptr) break;
+    }
+    const auto count_of = [](sv text) -> std::optional<int> {
+      if (text == "all") return parse::kAllGpus;
+      return parse_int<int>(text);
+    };
+    if (at != nullptr)
+      for (const auto* device : at->items) {
+        if (const YamlNode* ids = device->find("device_ids")) return static_cast<int>(ids->items.size());
+        if (device->find("count") != nullptr) return count_of(device->text_of("count"));
+        return parse::kAllGpus;  // no count: all of them
+      }
+    if (const YamlNode* gpus = service.find("gpus"))
+      return gpus->kind == YamlNode::scalar ? count_of(gpus->text) : std::optional(parse::kAllGpus);
+    if (service.text_of("runtime") == "nvidia") return parse::kAllGpus;
+    return std::nullopt;
+  }
+
+  void compose_memory(const YamlNode& service, const std::string& scope) {
+    const YamlNode* size = service.find("shm_size");
+    const auto bytes = size == nullptr ? std::nullopt : parse::parse_size(size->text);
+    if (!bytes) return;
+    const auto pair =
+        std::ranges::find_if(service.entries, [](const auto& one) { return one.first->text == "shm_size"; });
+    parse::SharedMemory shm;
+    shm.bytes = *bytes;
+    shm.text = size->text;
+    shm.at = pair->first->at;
+    shm.host_ipc = service.text_of("ipc") == "host" || service.text_of("ipc") == "shareable_host";
+    shm.gpus = gpus_of_service(service);
+    shm.scope = scope;
+    out_.shared_memory.push_back(std::move(shm));
+  }
+
+  // A pod: its volumes, and the containers that mount one of them at /dev/shm.
+  void pod_memory(const YamlNode& pod) {
+    const YamlNode* containers = pod.find("containers");
+    const YamlNode* volumes = pod.find("volumes");
+    if (containers == nullptr || volumes == nullptr) return;
+    for (const auto* container : containers->items) {
+      const YamlNode* mounts = container->find("volumeMounts");
+      if (mounts == nullptr) continue;
+      for (const auto* mount : mounts->items)
+        if (mount->text_of("mountPath") == "/dev/shm" && ++steps_ < kMaxSteps)
+          pod_volume(pod, *container, *volumes, mount->text_of("name"));
+    }
+  }
+
+  void pod_volume(const YamlNode& pod, const YamlNode& container, const YamlNode& volumes, sv name) {
+    for (const auto* volume : volumes.items) {
+      if (volume->text_of("name") != name) continue;
+      const YamlNode* directory = volume->find("emptyDir");
+      const YamlNode* limit = directory == nullptr ? nullptr : directory->find("sizeLimit");
+      const auto bytes = limit == nullptr ? std::nullopt : parse::parse_size(limit->text);
+      if (!bytes) return;
+      parse::SharedMemory shm;
+      shm.bytes = *bytes;
+      shm.text = limit->text;
+      shm.at = limit->at;
+      shm.host_ipc = pod.text_of("hostIPC") == "true";
+      shm.scope = container.text_of("name");
+      const YamlNode* resources = container.find("resources");
+      for (const sv key : {"limits", "requests"}) {
+        const YamlNode* table = resources == nullptr ? nullptr : resources->find(key);
+        if (table == nullptr || shm.gpus) continue;
+        if (const auto count = parse_int<int>(table->text_of("nvidia.com/gpu"))) shm.gpus = *count;
+      }
+      out_.shared_memory.push_back(std::move(shm));
+      return;
+    }
+  }
+
+  sv text_;
+  LineIndex lines_;
+  ConfigText& out_;
+  int steps_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// --- line by line
+// ----------------------------------------------------------------------------------------------
+
+sv unquoted(sv text) {
+  text = trim(text);
+  while (text.ends_with('}') || text.ends_with(',')) text = trim(text.substr(0, text.size() - 1));
+  if (text.size() >= 2 && (text[0] == '"' || text[0] == '\'')) {
+    const auto close = text.find(text[0], 1);
+    if (close != sv::npos) return text.substr(1, close - 1);
+  }
+  return trim(text.substr(0, text.find(" #")));
+}
+
+sv behind(sv line, sv key) {
+  const auto at = line.find(key);
+  return at == sv::npos ? sv() : trim(line.substr(at + key.size()));
+}
+
+bool concerns(sv name) {
+  return (name.starts_with("NCCL_") || name.starts_with("UCX_")) && parse::is_variable_name(name);
+}
+
+void add_line(ConfigText& out, sv name, sv value, int line, int column) {
+  Setting one;
+  one.name = name;
+  one.value = unquoted(value);
+  one.at = {line, column};
+  one.literal = value.find_first_of("${") == sv::npos;
+  one.scope = "yaml";
+  out.settings.push_back(std::move(one));
+}
+
+// Of a text that is no YAML (templates, broken files): name/value pairs, NAME: value and NAME=value of one
+// line.
+void read_lines(sv text, int from, ConfigText& out) {
+  std::string name;
+  int number = 0, name_line = 0;
+  for (const sv raw : lines(text)) {
+    ++number;
+    const int column =
+        static_cast<int>(raw.find_first_not_of(" \t-{\"'") == sv::npos ? 0
+                                                                       : raw.find_first_not_of(" \t-{\"'")) +
+        1;
+    sv line = trim(raw);
+    if (number < from || line.starts_with('#')) continue;
+    while (line.starts_with('-') || line.starts_with('{') || line.starts_with('"') || line.starts_with('\''))
+      line = trim(line.substr(1));
+    if (line.starts_with("name:")) {
+      sv value = behind(line, "name:");
+      name = unquoted(value.substr(0, value.find(',')));
+      name_line = number;
+    }
+    const sv value =
+        line.starts_with("value:") || line.find(", value:") != sv::npos ? behind(line, "value:") : sv();
+    if (!value.empty() && concerns(name) && number - name_line <= 2) {
+      add_line(out, name, value, name_line, column);
+      name.clear();
+      continue;
+    }
+    const auto mark = line.find_first_of(":=");
+    if (mark != sv::npos && concerns(unquoted(line.substr(0, mark))))
+      add_line(out, unquoted(line.substr(0, mark)), line.substr(mark + 1), number, column);
+  }
+}
+
+void read_comments(sv text, ConfigText& out) {
+  int number = 0;
+  for (const sv raw : lines(text)) {
+    ++number;
+    const sv line = trim(raw);
+    if (line.starts_with('#')) {
+      out.comments.push_back({number, std::string(trim(line.substr(1))), true});
+    } else if (const auto at = raw.find(" #"); at != sv::npos && raw.find_first_of("\"'") == sv::npos) {
+      out.comments.push_back({number, std::string(trim(raw.substr(at + 2))), false});
+    }
+  }
+}
+
+}  // namespace
+
+ConfigText scan_yaml(sv text) {
+  ConfigText out;
+  out.kind = ConfigKind::yaml;
+  if (text.size() > parse::kMaxConfig) {
+    out.diagnostics.push_back(
+        {{1, 1}, fmt::format("text of {} bytes is too large to be configuration", text.size())});
+    return out;
+  }
+  const YamlTree tree = parse_yaml(text);
+  Walker walker(text, out);
+  int read = 0;
+  for (const auto* document : tree.documents) walker.walk(*document, "", 0);
+  read_comments(text, out);
+  if (tree.error) {
+    out.diagnostics.push_back(*tree.error);
+    for (const auto& node : tree.nodes) read = std::max(read, node->at.line);
+    read_lines(text, tree.nodes.empty() ? 1 : read, out);
+  }
+  return out;
+}
+
+}  // namespace topotune::lint

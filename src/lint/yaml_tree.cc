@@ -1,0 +1,146 @@
+#include "lint/yaml_tree.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <sstream>
+
+namespace topotune::lint {
+
+namespace {
+
+struct TooLarge {};
+
+class Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(YamlTree& tree) : tree_(tree) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {
+    stack_.clear();
+    anchors_.clear();
+  }
+  void OnDocumentEnd() override {
+    if (root_ != nullptr) tree_.documents.push_back(root_);
+    root_ = nullptr;
+  }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(YamlNode::null, mark, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found != anchors_.end())
+      attach(found->second);
+    else
+      add(YamlNode::null, mark, 0);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode* node = add(YamlNode::scalar, mark, anchor);
+    node->text = value;
+    node->quoted = tag == "!";
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(add(YamlNode::sequence, mark, anchor), style);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open(add(YamlNode::map, mark, anchor), style);
+  }
+  void OnMapEnd() override { close(); }
+
+  // What was read of a document that breaks off.
+  void abandon() {
+    if (root_ != nullptr) tree_.documents.push_back(root_);
+  }
+
+ private:
+  struct Level {
+    YamlNode* node;
+    const YamlNode* key = nullptr;
+  };
+
+  YamlNode* add(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (tree_.nodes.size() >= kMaxYamlNodes) throw TooLarge{};
+    auto owned = std::make_unique<YamlNode>();
+    YamlNode* node = owned.get();
+    tree_.nodes.push_back(std::move(owned));
+    node->kind = kind;
+    node->at = {mark.line + 1, mark.column + 1};
+    if (anchor != 0) anchors_[anchor] = node;
+    attach(node);
+    return node;
+  }
+
+  void attach(const YamlNode* node) {
+    if (stack_.empty()) {
+      root_ = node;
+      return;
+    }
+    Level& level = stack_.back();
+    if (level.node->kind == YamlNode::sequence) {
+      level.node->items.push_back(node);
+    } else if (level.key == nullptr) {
+      level.key = node;
+    } else {
+      level.node->entries.emplace_back(level.key, node);
+      level.key = nullptr;
+    }
+  }
+
+  void open(YamlNode* node, YAML::EmitterStyle::value style) {
+    node->flow = style == YAML::EmitterStyle::Flow;
+    stack_.push_back({node, nullptr});
+  }
+  void close() {
+    if (!stack_.empty()) stack_.pop_back();
+  }
+
+  YamlTree& tree_;
+  std::vector<Level> stack_;
+  std::map<YAML::anchor_t, const YamlNode*> anchors_;
+  const YamlNode* root_ = nullptr;
+};
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  for (const auto& [name, value] : entries)
+    if (name->kind == scalar && name->text == key) return value;
+  return nullptr;
+}
+
+std::string_view YamlNode::text_of(std::string_view key) const {
+  const YamlNode* node = find(key);
+  return node != nullptr && node->kind == scalar ? std::string_view(node->text) : std::string_view();
+}
+
+YamlTree parse_yaml(std::string_view text) {
+  YamlTree tree;
+  if (text.size() > kMaxYaml) {
+    tree.error = parse::Diagnostic{
+        {1, 1}, fmt::format("YAML of {} bytes is too large to be read as YAML", text.size())};
+    return tree;
+  }
+  std::istringstream stream{std::string(text)};
+  Builder builder(tree);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& e) {
+    const int line = e.mark.is_null() ? 1 : e.mark.line + 1;
+    tree.error = parse::Diagnostic{{line, e.mark.is_null() ? 1 : e.mark.column + 1}, "YAML: " + e.msg};
+  } catch (const TooLarge&) {
+    tree.error = parse::Diagnostic{
+        tree.nodes.back()->at,
+        fmt::format("YAML of more than {} nodes: the rest was not read as YAML", kMaxYamlNodes)};
+  } catch (const std::exception& e) {
+    tree.error = parse::Diagnostic{{1, 1}, fmt::format("YAML: {}", e.what())};
+  }
+  if (tree.error) builder.abandon();
+  return tree;
+}
+
+}  // namespace topotune::lint

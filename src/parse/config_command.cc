@@ -1,0 +1,482 @@
+// What one simple command of a shell script says about variables, containers and other texts.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "parse/config_shell.h"
+#include "parse/config_shell_state.h"
+
+namespace topotune::parse::shell {
+
+namespace {
+
+using sv = std::string_view;
+
+bool is_one_of(sv word, std::initializer_list<sv> list) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+// NAME=VALUE at `from` of a word; the spans are known when the word stands in the source as it is.
+struct Assigned {
+  std::string name, value;
+  bool known = true, written = true;
+  Place at;
+  std::optional<Span> whole, name_span, value_span;
+};
+
+std::optional<Assigned> assigned(const State& state, const Word& word) {
+  const auto at = word.text.find('=');
+  if (at == sv::npos) return std::nullopt;
+  sv name = sv(word.text).substr(0, at);
+  if (name.ends_with('+')) name.remove_suffix(1);
+  if (!is_variable_name(name)) return std::nullopt;
+  Assigned out;
+  out.name = name;
+  out.value = word.text.substr(at + 1);
+  out.known = word.known;
+  out.at = state.place(word.span.begin);
+  const sv raw = state.text.substr(word.span.begin, word.span.end - word.span.begin);
+  if (raw.size() > name.size() && raw.starts_with(name) && raw[name.size()] == '=') {
+    out.whole = word.span;
+    out.name_span = Span{word.span.begin, word.span.begin + name.size()};
+    out.value_span = Span{word.span.begin + name.size() + 1, word.span.end};
+    out.written = out.value_span->end > out.value_span->begin;
+  }
+  return out;
+}
+
+Setting setting_of(const State& state, const Assigned& one, int block, std::string scope) {
+  Setting out;
+  out.name = one.name;
+  out.value = one.value;
+  out.at = one.at;
+  out.whole = one.whole;
+  out.name_span = one.name_span;
+  out.value_span = one.value_span;
+  out.literal = one.known;
+  out.written = one.written;
+  out.conditional = state.conditional(block);
+  out.scope = std::move(scope);
+  return out;
+}
+
+void publish(State& state, Setting setting, int block) {
+  const Event event{Event::set, state.out.settings.size(), setting.name, block, setting.at.line};
+  state.exported[setting.name] = 1;
+  state.out.settings.push_back(std::move(setting));
+  state.events.push_back(event);
+}
+
+void set_variable(State& state, const Word& word, const Assigned& one, int block, bool exported) {
+  Variable value;
+  value.known = word.known;
+  value.block = block;
+  value.text = one.value;
+  value.array = word.fields;
+  if (value.array.empty())
+    for (const sv field : words(one.value)) value.array.emplace_back(field);
+  state.remember(one.name, std::move(value));
+  if (word.is_array) return;
+  if (exported || state.all_exported || state.exported.count(one.name) > 0)
+    publish(state, setting_of(state, one, block, ""), block);
+  else
+    state.unexported.insert_or_assign(one.name, setting_of(state, one, block, ""));
+}
+
+// export, declare -x, typeset -x, local, readonly.
+void declare(State& state, const std::vector<Word>& list, int block) {
+  const sv verb = list[0].text;
+  bool exported = verb == "export";
+  for (std::size_t n = 1; n < list.size(); ++n) {
+    const Word& word = list[n];
+    if (word.text.starts_with('-')) {
+      if (verb == "export" && word.text.find('n') != sv::npos) return;
+      exported = exported || word.text.find('x') != sv::npos;
+      continue;
+    }
+    if (const auto one = assigned(state, word)) {
+      set_variable(state, word, *one, block, exported);
+    } else if (exported && is_variable_name(word.text)) {
+      const auto found = state.unexported.find(word.text);
+      if (found != state.unexported.end()) {
+        Setting setting = found->second;
+        state.unexported.erase(found);
+        publish(state, std::move(setting), block);
+      }
+      state.exported[word.text] = 1;
+    }
+  }
+}
+
+void unset(State& state, const std::vector<Word>& list, int block) {
+  for (std::size_t n = 1; n < list.size(); ++n) {
+    if (list[n].text.starts_with('-')) continue;
+    state.events.push_back({Event::unset, 0, list[n].text, block, state.place(list[n].span.begin).line});
+    state.exported.erase(list[n].text);
+    state.unexported.erase(list[n].text);
+    state.forget(list[n].text);
+  }
+}
+
+// csh and Tcl module files: setenv NAME VALUE.
+void setenv_csh(State& state, const std::vector<Word>& list, int block) {
+  if (list.size() < 2 || !is_variable_name(list[1].text)) return;
+  Assigned one;
+  one.name = list[1].text;
+  one.at = state.place(list[1].span.begin);
+  one.name_span = list[1].span;
+  if (list.size() > 2) {
+    one.value = list[2].text;
+    one.known = list[2].known;
+    one.value_span = list[2].span;
+  }
+  one.written = list.size() > 2;
+  publish(state, setting_of(state, one, block, ""), block);
+}
+
+// Takes the command if it is about variables of the shell itself.
+bool shell_builtin(State& state, const std::vector<Word>& list, int block) {
+  const sv verb = list[0].text;
+  if (is_one_of(verb, {"export", "declare", "typeset", "local", "readonly"})) {
+    declare(state, list, block);
+    return true;
+  }
+  if (verb == "unset" || verb == "unsetenv") {
+    unset(state, list, block);
+    return true;
+  }
+  if (verb == "setenv" || verb == "pushenv") {
+    setenv_csh(state, list, block);
+    return true;
+  }
+  if (verb == "set" && list.size() > 1) {
+    const bool all =
+        list[1].text == "-a" || (list.size() > 2 && list[1].text == "-o" && list[2].text == "allexport");
+    const bool none =
+        list[1].text == "+a" || (list.size() > 2 && list[1].text == "+o" && list[2].text == "allexport");
+    if (all || none) state.all_exported = all;
+    return false;
+  }
+  if ((verb == "source" || verb == ".") && list.size() > 1) {
+    const bool known = list[1].known && !list[1].text.empty();
+    if (known)
+      state.out.includes.push_back({list[1].text, state.place(list[1].span.begin), state.conditional(block)});
+    return true;
+  }
+  if (is_one_of(verb, {"read", "mapfile", "readarray"}))
+    for (const auto& word : list) state.forget(word.text);
+  return false;
+}
+
+// A "NAME=VALUE" that some option carries: a setting for that program.
+void add_option_setting(State& state, const Word& word, std::size_t skip, const std::string& scope,
+                        int block) {
+  Word part = word;
+  part.text = word.text.substr(skip);
+  const sv raw = state.text.substr(word.span.begin, word.span.end - word.span.begin);
+  const sv head = sv(word.text).substr(0, skip);
+  if (raw.starts_with(head))
+    part.span.begin += skip;
+  else if (skip > 0)
+    part.span = {word.span.begin, word.span.begin};
+  if (const auto one = assigned(state, part))
+    state.out.settings.push_back(setting_of(state, *one, block, scope));
+}
+
+// --export=ALL,NCCL_DEBUG=INFO of Slurm. A comma inside a value cannot be told from a separator: such a piece
+// is left out.
+void add_export_list(State& state, sv list, Place at, int block, const std::string& scope) {
+  for (const sv piece : split(list, ',')) {
+    const auto equals = piece.find('=');
+    if (equals == sv::npos || !is_variable_name(piece.substr(0, equals))) continue;
+    Setting one;
+    one.name = piece.substr(0, equals);
+    one.value = piece.substr(equals + 1);
+    one.at = at;
+    one.literal = piece.find('$') == sv::npos;
+    one.written = equals + 1 < piece.size();
+    one.conditional = state.conditional(block);
+    one.scope = scope;
+    state.out.settings.push_back(std::move(one));
+  }
+}
+
+bool is_mpi(sv name) { return name.starts_with("mpi") || is_one_of(name, {"orterun", "prun", "horovodrun"}); }
+
+void option_settings(State& state, const std::vector<Word>& list, const std::vector<std::string>& plain,
+                     int block) {
+  const std::size_t at = program_index(plain);
+  for (std::size_t n = 0; n < std::min(at, list.size()); ++n)  // env A=1 B=2 cmd; sudo A=1 cmd
+    if (!list[n].text.starts_with('-'))
+      add_option_setting(state, list[n], 0, std::string(base_name(at < plain.size() ? plain[at] : plain[0])),
+                         block);
+  if (at >= plain.size()) return;
+  const std::string program(base_name(plain[at]));
+  const bool mpi = is_mpi(program);
+  const bool slurm = is_one_of(program, {"srun", "sbatch", "salloc"});
+  const bool container =
+      is_one_of(program, {"docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "flux"});
+  const bool keyed = is_one_of(program, {"kubectl", "conda", "mamba", "oc"});
+  if (!mpi && !slurm && !container && !keyed) return;
+  for (std::size_t n = at + 1; n < list.size(); ++n) {
+    const sv word = list[n].text;
+    const bool last = n + 1 == list.size();
+    if (mpi && word == "-x" && !last) add_option_setting(state, list[n + 1], 0, program, block);
+    if (mpi && is_one_of(word, {"-genv", "-env", "--genv", "--env"}) && n + 2 < list.size()) {
+      Assigned one{list[n + 1].text,
+                   list[n + 2].text,
+                   list[n + 2].known,
+                   true,
+                   state.place(list[n + 1].span.begin),
+                   {},
+                   {},
+                   {}};
+      one.value_span = list[n + 2].span;
+      if (is_variable_name(one.name)) state.out.settings.push_back(setting_of(state, one, block, program));
+    }
+    if (slurm && word.starts_with("--export="))
+      add_export_list(state, word.substr(9), state.place(list[n].span.begin), block, program);
+    if (container && is_one_of(word, {"-e", "--env"}) && !last)
+      add_option_setting(state, list[n + 1], 0, program, block);
+    if (container && word.starts_with("--env=")) add_option_setting(state, list[n], 6, program, block);
+    if (keyed) add_option_setting(state, list[n], 0, program, block);
+  }
+}
+
+std::string option_value(const std::vector<std::string>& list, sv option) {
+  for (std::size_t n = 0; n < list.size(); ++n) {
+    const sv word = list[n];
+    if (word == option && n + 1 < list.size()) return list[n + 1];
+    if (word.size() > option.size() && word.starts_with(option) && word[option.size()] == '=')
+      return std::string(word.substr(option.size() + 1));
+  }
+  return "";
+}
+
+void container_facts(State& state, const Command& command) {
+  const std::size_t at = program_index(command.words);
+  if (at >= command.words.size() || !is_one_of(base_name(command.words[at]), {"docker", "podman", "nerdctl"}))
+    return;
+  const std::string size = option_value(command.words, "--shm-size");
+  const auto bytes = parse_size(size);
+  if (!bytes) return;
+  SharedMemory shm;
+  shm.bytes = *bytes;
+  shm.text = size;
+  shm.at = command.at;
+  shm.host_ipc = option_value(command.words, "--ipc") == "host";
+  const std::string gpus = option_value(command.words, "--gpus");
+  if (gpus.find("all") != sv::npos) shm.gpus = kAllGpus;
+  if (const auto count = parse_int<int>(gpus)) shm.gpus = *count;
+  if (gpus.find("device=") != sv::npos) shm.gpus = static_cast<int>(std::ranges::count(gpus, ',')) + 1;
+  if (option_value(command.words, "--runtime") == "nvidia" && gpus.empty()) shm.gpus = kAllGpus;
+  state.out.shared_memory.push_back(std::move(shm));
+}
+
+// bash -c '...', ssh host '...', eval "...": the string is a script of its own.
+void nested_script(State& state, const std::vector<Word>& list, const Command& command, int block,
+                   int depth) {
+  const std::size_t at = program_index(command.words);
+  if (at >= list.size() || depth >= kMaxNesting || state.string_depth > 4) return;
+  const sv program = base_name(command.words[at]);
+  std::size_t script = list.size();
+  for (std::size_t n = at; n + 1 < list.size(); ++n) {
+    const bool shell = is_one_of(base_name(list[n].text), {"bash", "sh", "zsh", "dash", "ksh"});
+    if (!shell) continue;
+    std::size_t m = n + 1;
+    while (m < list.size() && list[m].text.starts_with('-') &&
+           !(list[m].text.size() > 1 && list[m].text[1] != '-' && list[m].text.ends_with('c')))
+      ++m;
+    if (m + 1 < list.size() && list[m].text.starts_with('-')) script = m + 1;
+    break;
+  }
+  if (script == list.size() && is_one_of(program, {"ssh", "pdsh", "clush", "eval", "su"}))
+    for (std::size_t n = list.size(); n-- > at + 1 && script == list.size();)
+      if (list[n].text.find(' ') != sv::npos) script = n;
+  if (script >= list.size() || list[script].text.size() > 65536) return;
+  state.string_bytes += list[script].text.size();
+  if (state.string_bytes > 2 * state.text.size() + 65536) return;
+  const Span span = list[script].span;
+  const bool single = span.end > span.begin + 1 && state.text[span.begin] == '\'' &&
+                      state.text[span.end - 1] == '\'' &&
+                      span.end - span.begin == list[script].text.size() + 2;
+  if (single) {
+    ++state.string_depth;
+    scan(state, span.begin + 1, span.end - 1, depth + 1);
+    --state.string_depth;
+    return;
+  }
+  Place place = state.place(span.begin);
+  place.column += 1;
+  if (depth < 8) scan_shell_string(list[script].text, place, command.caller, command.function, state.out);
+  (void)block;
+}
+
+// echo NAME=VALUE >> /etc/nccl.conf
+std::optional<ConfigKind> kind_of_target(sv path) {
+  const sv name = base_name(path);
+  if (name.ends_with("nccl.conf")) return ConfigKind::nccl_conf;
+  if (name.ends_with("ucx.conf")) return ConfigKind::ucx_conf;
+  if (name == "environment" || name.ends_with(".env") || name == ".deepspeed_env") return ConfigKind::env;
+  if (is_one_of(name, {".bashrc", ".bash_profile", ".profile", "bash.bashrc"}) ||
+      path.starts_with("/etc/profile.d/"))
+    return ConfigKind::shell;
+  return std::nullopt;
+}
+
+std::optional<ConfigKind> kind_written(const Command& command) {
+  for (const auto& redirect : command.redirects)
+    if (redirect.op.find('>') != sv::npos)
+      if (const auto kind = kind_of_target(redirect.target)) return kind;
+  const std::size_t at = program_index(command.words);
+  if (at < command.words.size() && base_name(command.words[at]) == "tee")
+    for (std::size_t n = at + 1; n < command.words.size(); ++n)
+      if (const auto kind = kind_of_target(command.words[n])) return kind;
+  return std::nullopt;
+}
+
+void written_text(State& state, const Command& command) {
+  const auto& commands = state.out.commands;
+  const bool echo = !command.words.empty() && is_one_of(command.words[0], {"echo", "printf"});
+  auto kind = echo ? kind_written(command) : std::nullopt;
+  const Command* source = &command;
+  if (!kind && commands.size() >= 2 && commands[commands.size() - 2].pipeline == command.pipeline) {
+    source = &commands[commands.size() - 2];
+    if (!source->words.empty() && is_one_of(source->words[0], {"echo", "printf"}))
+      kind = kind_written(command);
+  }
+  if (!kind) return;
+  std::string text;
+  for (std::size_t n = 1; n < source->words.size(); ++n) {
+    if (n == 1 && source->words[n].starts_with('-')) continue;
+    text += (text.empty() ? "" : " ") + source->words[n];
+  }
+  for (auto at = text.find("\\n"); at != sv::npos; at = text.find("\\n", at + 1)) text.replace(at, 2, "\n");
+  state.out.embedded.push_back({*kind, text + "\n", source->at, ""});
+}
+
+Command to_command(State& state, const Simple& simple, std::size_t first) {
+  Command out;
+  for (std::size_t n = first; n < simple.words.size(); ++n) {
+    const Word& word = simple.words[n];
+    if (!word.fields.empty() && !word.is_array) {
+      for (const auto& field : word.fields) {
+        out.words.push_back(field);
+        out.known.push_back(true);
+        out.word_spans.push_back({});
+      }
+      continue;
+    }
+    out.words.push_back(word.text);
+    out.known.push_back(word.known);
+    out.word_spans.push_back(word.span);
+  }
+  out.redirects = simple.redirects;
+  out.at = state.place(simple.begin);
+  if (!simple.in_pipeline) ++state.pipeline;
+  out.pipeline = state.pipeline;
+  out.background = simple.background;
+  out.conditional = state.conditional(simple.block);
+  out.loop = simple.loop;
+  out.function = simple.function;
+  return out;
+}
+
+// The words of the command, those of variables in the place of the variables.
+std::vector<Word> spread(const Simple& simple, std::size_t first) {
+  std::vector<Word> out;
+  for (std::size_t n = first; n < simple.words.size(); ++n) {
+    const Word& word = simple.words[n];
+    if (word.fields.empty() || word.is_array) {
+      out.push_back(word);
+      continue;
+    }
+    for (const auto& field : word.fields) {
+      Word one;
+      one.text = field;
+      one.span = {word.span.begin, word.span.begin};
+      out.push_back(std::move(one));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+int add_command(State& state, Simple simple, int depth) {
+  std::size_t first = 0;
+  while (first < simple.words.size() && simple.words[first].assignment > 0) ++first;
+  if (first == simple.words.size()) {
+    for (const auto& word : simple.words)
+      if (const auto one = assigned(state, word)) set_variable(state, word, *one, simple.block, false);
+    if (simple.redirects.empty()) return -1;
+  }
+  const std::vector<Word> list = spread(simple, first);
+  if (!list.empty() && shell_builtin(state, list, simple.block)) return -1;
+  Command command = to_command(state, simple, first);
+  for (std::size_t n = 0; n < first; ++n)
+    if (const auto one = assigned(state, simple.words[n])) command.env.emplace_back(one->name, one->value);
+  const std::size_t at = program_index(command.words);
+  const std::string program(at < command.words.size() ? base_name(command.words[at]) : "");
+  if (first < simple.words.size())
+    for (std::size_t n = 0; n < first; ++n)
+      if (const auto one = assigned(state, simple.words[n]))
+        state.out.settings.push_back(
+            setting_of(state, *one, simple.block, program.empty() ? "command" : program));
+  option_settings(state, list, command.words, simple.block);
+  container_facts(state, command);
+  if (is_launch(command)) state.events.push_back({Event::launch, 0, "", simple.block, command.at.line});
+  state.out.commands.push_back(command);
+  const int index = static_cast<int>(state.out.commands.size()) - 1;
+  nested_script(state, list, command, simple.block, depth);
+  written_text(state, command);
+  return index;
+}
+
+void directive(State& state, sv text, Place at) {
+  const auto comment = text.find(" #");
+  const std::vector<sv> list = words(text.substr(0, comment));
+  static constexpr std::array<std::pair<sv, sv>, 6> kShort{{{"-N", "nodes"},
+                                                            {"-n", "ntasks"},
+                                                            {"-c", "cpus-per-task"},
+                                                            {"-G", "gpus"},
+                                                            {"-J", "job-name"},
+                                                            {"-w", "nodelist"}}};
+  for (std::size_t n = 0; n < list.size(); ++n) {
+    sv word = list[n];
+    std::string name, value;
+    if (word.starts_with("--")) {
+      const auto equals = word.find('=');
+      name = word.substr(2, equals == sv::npos ? sv::npos : equals - 2);
+      if (equals != sv::npos)
+        value = word.substr(equals + 1);
+      else if (n + 1 < list.size() && !list[n + 1].starts_with('-'))
+        value = list[++n];
+    } else if (word.starts_with('-') && word.size() >= 2) {
+      const auto* found = std::ranges::find(kShort, word.substr(0, 2), &std::pair<sv, sv>::first);
+      name = found == kShort.end() ? std::string(word.substr(1)) : std::string(found->second);
+      if (word.size() > 2)
+        value = word.substr(2);
+      else if (n + 1 < list.size())
+        value = list[++n];
+    } else {
+      continue;
+    }
+    if (name == "export") add_export_list(state, value, at, 0, "");
+    state.out.directives.emplace_back(name, value);
+  }
+}
+
+std::optional<ConfigKind> use_of_here_document(const std::vector<Command>& commands, std::size_t index) {
+  const Command& command = commands[index];
+  for (std::size_t n = index; n < commands.size() && commands[n].pipeline == command.pipeline; ++n)
+    if (const auto kind = kind_written(commands[n])) return kind;
+  const std::size_t at = program_index(command.words);
+  if (at >= command.words.size()) return std::nullopt;
+  const sv program = base_name(command.words[at]);
+  if (is_one_of(program, {"bash", "sh", "zsh", "ssh", "sbatch", "dash", "ksh"})) return ConfigKind::shell;
+  if (program.starts_with("python")) return ConfigKind::python;
+  return std::nullopt;
+}
+
+}  // namespace topotune::parse::shell
