@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "parse/pci_text.h"
 #include "parse/sysfs_pci.h"
 #include "parse/sysfs_proc.h"
 #include "parse/sysfs_rdma.h"
