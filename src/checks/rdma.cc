@@ -73,9 +73,11 @@ Outcome check_RDMA01(const Evidence& evidence) {
                               {{fmt::format("/sys/bus/pci/devices/{}/driver", device->id), *device->driver}});
     if (vfio) found.severity = Severity::warn;
   }
-  if (!any && !topology.tree_known) judge.unknown("drivers of the NICs: not captured");
-  if (!any && topology.tree_known && !topology.nics.empty() &&
-      topology.source.kind != model::SourceKind::live && topology.source.kind != model::SourceKind::capture)
+  const auto kind = topology.source.kind;
+  const bool live = kind == model::SourceKind::live || kind == model::SourceKind::capture;
+  const bool nics =
+      std::ranges::any_of(topology.pci, [](const auto& d) { return d.kind == model::PciKind::nic; });
+  if (!any && (!lists_devices(topology) || (nics && !live)))
     judge.unknown("drivers of the NICs: not captured");
   return judge.outcome(any ? "" : "no Mellanox or NVIDIA NIC");
 }
@@ -421,8 +423,8 @@ Outcome check_RDMA12(const Evidence& evidence) {
     if (device.vendor == kAmazon && device.device && *device.device >= kFirst && *device.device <= kLast)
       devices.push_back(device.id);
   if (devices.empty())
-    return machine.topology.tree_known ? Outcome(Clean{"no EFA device"})
-                                       : Outcome(NotEvaluated{"PCI devices: not captured"});
+    return lists_devices(machine.topology) ? Outcome(Clean{"no EFA device"})
+                                           : Outcome(NotEvaluated{"PCI devices: not captured"});
   if (!machine.modules) return missing("loaded modules", machine.modules);
   if (machine.modules->contains("efa")) return Clean{};
   if (machine.container.value.value_or(false)) return NotEvaluated{"in a container, modules may be hidden"};

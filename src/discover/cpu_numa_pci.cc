@@ -71,26 +71,6 @@ void take_sysfs_nodes(const host::Host& host, Machine& machine) {
   std::ranges::sort(machine.topology.numa, {}, &model::NumaNode::id);
 }
 
-// PCI classes: 0x03 display (0x0380 too: AMD's compute cards), 0x02 network, 0x0680 of NVIDIA is an NVSwitch, 0x0604
-// a bridge. Of display controllers that are no 3D or VGA device only AMD's, and those without a boot VGA, count.
-PciKind kind_of(const PciDevice& device) {
-  const auto code = device.class_code.value_or(0) >> 8;
-  if (code == 0x0604 || code == 0x0600) return PciKind::bridge;
-  if (code == 0x0680 && device.vendor == 0x10de) return PciKind::nvswitch;
-  if (code >> 8 == 0x02) return PciKind::nic;
-  if (code == 0x0300 || code == 0x0302 || code == 0x0380) return PciKind::gpu;
-  return PciKind::other;
-}
-
-// Management chips that draw a text console: no GPU of interest (ASPEED, Matrox, QEMU's VGA, Cirrus, VMware, Hyper-V).
-bool is_console_display(const PciDevice& device) {
-  if (device.kind != PciKind::gpu) return false;
-  const auto vendor = device.vendor.value_or(0);
-  if (vendor == 0x1a03 || vendor == 0x102b || vendor == 0x1013 || vendor == 0x15ad || vendor == 0x1414 || vendor == 0x1af4)
-    return true;
-  return vendor == 0x1234 && device.class_code.value_or(0) >> 8 == 0x0300;
-}
-
 void read_links(const host::Host& host, const std::string& folder, PciDevice& device) {
   const auto text = [&](const char* file) { return read_line(host, folder + file).value_or(""); };
   device.current = {parse::parse_link_speed(text("current_link_speed")), parse::parse_link_width(text("current_link_width"))};
@@ -123,13 +103,13 @@ PciDevice read_identity(const host::Host& host, const std::string& address) {
   device.source = kDevices + address;
   device.class_code = parse::parse_pci_class(read_line(host, folder + "class").value_or(""));
   device.vendor = parse::parse_pci_id(read_line(host, folder + "vendor").value_or(""));
-  device.kind = kind_of(device);
+  device.device = parse::parse_pci_id(read_line(host, folder + "device").value_or(""));
+  device.kind = parse::kind_of(device.class_code, device.vendor, device.device);
   return device;
 }
 
 void read_details(const host::Host& host, PciDevice& device, bool endpoint) {
   const std::string folder = device.source + "/";
-  device.device = parse::parse_pci_id(read_line(host, folder + "device").value_or(""));
   device.numa = parse::parse_numa_node(read_line(host, folder + "numa_node").value_or(""));
   read_links(host, folder, device);
   read_config(host, folder, device);
@@ -156,7 +136,7 @@ void take_pci(const host::Host& host, Machine& machine) {
   for (std::size_t i = 0; i < std::min(names->size(), kMaxPciDevices); ++i) {
     PciDevice device = read_identity(host, (*names)[i]);
     const bool wanted = device.kind == PciKind::gpu || device.kind == PciKind::nic || device.kind == PciKind::nvswitch;
-    if (!wanted || is_console_display(device)) continue;
+    if (!wanted) continue;
     const auto link = host.link(kDevices + (*names)[i]);
     const auto position = link ? parse::parse_pci_link(*link) : std::nullopt;
     if (!position) machine.diagnostics.push_back({"no-position", device.id + ": its place in the PCI tree cannot be read", {}});

@@ -92,28 +92,31 @@ void take_libraries(const host::Host& host, Machine& machine) {
   machine.nccl_plugins = Fact<std::vector<std::string>>::of(std::move(plugins), "the loader's search path");
 }
 
-// A running process by name, from its comm: no service manager has to be asked.
+// "active", "inactive" or "not installed" of a systemd unit; `systemctl show` ends with 0 for unknown units too.
+Fact<std::string> service(const host::Host& host, const std::string& unit) {
+  const std::string argv[] = {"systemctl", "show", "-p", "LoadState", "-p", "ActiveState", unit};
+  const auto text = host.run(argv);
+  const std::string source = "systemctl show " + unit;
+  if (!text) return Fact<std::string>::missing(reason(text.error()), source);
+  if (text->find("LoadState=not-found") != std::string::npos) return Fact<std::string>::of("not installed", source);
+  const auto at = text->find("ActiveState=");
+  if (at == std::string::npos) return Fact<std::string>::missing("not told", source);
+  const auto state = lines(std::string_view(*text).substr(at + 12)).front();
+  return Fact<std::string>::of(state == "active" ? "active" : "inactive", source, std::string(state));
+}
+
+// Asked only where the answer matters: it starts a program.
 void take_services(const host::Host& host, Machine& machine) {
-  const auto names = host.list("/proc");
-  if (!names) {
-    machine.fabric_manager = Fact<std::string>::missing(reason(names.error()), "/proc");
+  const bool nvidia = machine.nvidia_pci_gpus && !machine.nvidia_pci_gpus->empty();
+  if (machine.container.value.value_or(false)) {
+    machine.fabric_manager = Fact<std::string>::missing("a container does not see the host's services");
+    machine.irqbalance = Fact<bool>::missing("a container does not see the host's services");
     return;
   }
-  bool fabric = false;
-  bool irqbalance = false;
-  for (const auto& name : *names) {
-    if (name.empty() || !is_digit(name[0])) continue;
-    const auto comm = read_line(host, "/proc/" + name + "/comm");
-    if (!comm) continue;
-    fabric = fabric || comm->starts_with("nv-fabricmanage");  // cut at 15 characters by the kernel
-    irqbalance = irqbalance || *comm == "irqbalance";
-  }
-  machine.irqbalance = Fact<bool>::of(irqbalance, "/proc/*/comm");
-  const bool installed = host.link("/usr/bin/nv-fabricmanager").has_value() || host.read("/usr/share/nvidia/nvswitch/fabricmanager.cfg").has_value();
-  if (machine.container.value.value_or(false) && !fabric)
-    machine.fabric_manager = Fact<std::string>::missing("a container does not see the host's services", "/proc/*/comm");
-  else
-    machine.fabric_manager = Fact<std::string>::of(fabric ? "active" : installed ? "inactive" : "not installed", "/proc/*/comm");
+  if (nvidia) machine.fabric_manager = service(host, "nvidia-fabricmanager.service");
+  if (machine.ports.empty()) return;
+  const auto state = service(host, "irqbalance.service");
+  machine.irqbalance = state ? Fact<bool>::of(*state == "active", state.source) : Fact<bool>::missing(state.why, state.source);
 }
 
 }  // namespace
@@ -125,7 +128,7 @@ void discover_software(const host::Host& host, Machine& machine) {
   take_libraries(host, machine);
   machine.kernel = read_fact<std::string>(host, "/proc/sys/kernel/osrelease", whole_line);
   machine.kernel_command_line = read_fact<std::string>(host, "/proc/cmdline", whole_line);
-  machine.os = read_fact<std::string>(host, "/etc/os-release", parse::parse_os_release);
+  machine.os = read_fact<std::string>(host, "/etc/os-release", parse::parse_pretty_name);
   machine.boot_id = read_fact<std::string>(host, "/proc/sys/kernel/random/boot_id", whole_line);
   machine.ofed = read_fact<std::string>(host, "/sys/module/mlx5_core/version", whole_line);
   const auto log = host.probe("kernel_log");

@@ -6,10 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "parse/pci_text.h"
+
 namespace topotune::parse {
 
-// Small texts below /sys/bus/pci/devices/BDF; pci_text.h has classes, ids, speeds and widths. What the kernel
-// prints for "unknown" is nothing here.
+// Small texts below /sys/bus/pci/devices/BDF. What the kernel prints for "unknown" is nothing here.
+// Speeds, widths, classes and ids: pci_text.h.
 
 // numa_node: "1" -> 1; "-1" -> nothing.
 std::optional<int> parse_numa_node(std::string_view text);

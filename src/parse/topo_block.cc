@@ -124,6 +124,7 @@ class Finder {
  public:
   void add(std::string_view raw) {
     ++number_;
+    if (!block_ && found_.matrix && found_.second_line) return;
     if (!block_ && raw.size() <= kMaxLine && !found_.refusal_line) look_for_refusal(raw);
     if (raw.size() > kMaxLine || (!block_ && raw.find("GPU") == std::string_view::npos)) return other(raw);
     const std::string line = clean_line(raw);
@@ -153,10 +154,20 @@ class Finder {
     if (++idle_ > kMaxIdle) close_block();
   }
 
+  // Cheap: a title ends the line, and begins with a letter.
+  static bool may_be_header(std::string_view line) {
+    line = trim(line);
+    if (line.empty() || !(is_name_char(line.back()) || line.back() == '|')) return false;
+    const auto word = line.substr(line.find_last_of(" |", line.size() - 2) + 1);
+    return !is_digit(word.front());
+  }
+
   bool take_header(const std::string& line) {
+    const bool continues = block_ && block_->rows.empty() && adjacent_;
+    if (!continues && !may_be_header(line)) return false;
     auto table = read_table_header(line);
     auto header = table ? table : read_header(without_bars(line));
-    if (!table && block_ && block_->rows.empty() && adjacent_ && continue_header(line)) return true;
+    if (!table && continues && continue_header(line)) return true;
     if (!header) return false;
     const std::size_t devices = device_count(*header);
     if (devices > kMaxDevices) {
@@ -201,6 +212,7 @@ class Finder {
   }
 
   bool take_row(const std::string& line) {
+    if (!block_ && line.find_first_of("Xx") == std::string::npos) return false;
     auto row =
         block_ && block_->is_table
             ? read_table_row(block_->header, line)

@@ -60,7 +60,7 @@ static void proc(unsigned which, std::string_view text) {
       parse_uid_map(text);
       break;
     case 7:
-      parse_os_release(text);
+      parse_pretty_name(text);
       break;
     case 8:
       parse_nvidia_version(text);
