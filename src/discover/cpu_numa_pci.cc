@@ -6,6 +6,7 @@
 #include "discover/phases.h"
 #include "discover/reading.h"
 #include "parse/hwloc_xml.h"
+#include "parse/pci_text.h"
 #include "parse/sysfs_pci.h"
 #include "parse/sysfs_proc.h"
 

@@ -128,7 +128,7 @@ void discover_software(const host::Host& host, Machine& machine) {
   take_libraries(host, machine);
   machine.kernel = read_fact<std::string>(host, "/proc/sys/kernel/osrelease", whole_line);
   machine.kernel_command_line = read_fact<std::string>(host, "/proc/cmdline", whole_line);
-  machine.os = read_fact<std::string>(host, "/etc/os-release", parse::parse_os_release);
+  machine.os = read_fact<std::string>(host, "/etc/os-release", parse::parse_pretty_name);
   machine.boot_id = read_fact<std::string>(host, "/proc/sys/kernel/random/boot_id", whole_line);
   machine.ofed = read_fact<std::string>(host, "/sys/module/mlx5_core/version", whole_line);
   const auto log = host.probe("kernel_log");

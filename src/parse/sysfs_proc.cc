@@ -120,7 +120,7 @@ std::optional<bool> parse_uid_map(std::string_view text) {
   return fields.size() == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295";
 }
 
-std::optional<std::string> parse_os_release(std::string_view text) {
+std::optional<std::string> parse_pretty_name(std::string_view text) {
   for (auto line : lines(text)) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
     line = trim(line.substr(12));

@@ -52,7 +52,7 @@ std::optional<std::string> parse_root_file_system(std::string_view text);
 std::optional<bool> parse_uid_map(std::string_view text);
 
 // /etc/os-release: the value of PRETTY_NAME.
-std::optional<std::string> parse_os_release(std::string_view text);
+std::optional<std::string> parse_pretty_name(std::string_view text);
 
 // /proc/driver/nvidia/version
 struct NvidiaVersion {

@@ -102,6 +102,20 @@ TEST(NvmlJson, LinksAreCountedAndTheirSpeedIsPerDirection) {
   EXPECT_FALSE(links[1].contains("gbytes_per_s"));
 }
 
+int no_fields(nvml::Device, int, nvml::FieldValue*) { return 3; }
+int no_links(nvml::Device, unsigned, unsigned*) { return 3; }
+
+TEST(NvmlJson, GpuWithoutNvlinkSaysSo) {
+  const auto gpu =
+      ask(library({{"nvmlDeviceGetFieldValues", reinterpret_cast<void*>(&no_fields)},
+                   {"nvmlDeviceGetNvLinkState", reinterpret_cast<void*>(&no_links)}}))["gpus"][0];
+  EXPECT_EQ(gpu["nvlinks"]["error"], "Not Supported");
+}
+
+TEST(NvmlJson, CountsAreWholeNumbers) {
+  EXPECT_TRUE(ask(library())["gpus"][0]["nvlink_count"].is_number_integer());
+}
+
 TEST(NvmlJson, RefusalsAndMissingFunctionsAreSaidInPlace) {
   const auto gpu = ask(library())["gpus"][0];
   EXPECT_EQ(gpu["serial"]["error"], "Not Supported");

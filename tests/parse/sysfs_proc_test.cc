@@ -71,9 +71,9 @@ TEST(SysfsProc, UserNameSpace) {
 }
 
 TEST(SysfsProc, Release) {
-  EXPECT_EQ(parse_os_release("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
+  EXPECT_EQ(parse_pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             "Debian GNU/Linux 12 (bookworm)");
-  EXPECT_EQ(parse_os_release("PRETTY_NAME=\n"), std::nullopt);
+  EXPECT_EQ(parse_pretty_name("PRETTY_NAME=\n"), std::nullopt);
 }
 
 TEST(SysfsProc, NvidiaDriver) {
