@@ -122,8 +122,8 @@ Outcome check_PCIE01(const Evidence& evidence) {
     if (port && *now >= *port) {
       found.severity = model::Severity::info;  // the slot is narrower by design
       found.expected = fmt::format("x{}, the width of its slot", *port);
-    } else if (!port || *now * 2 > *best || !sibling_has_full_width(all, end)) {
-      found.severity = model::Severity::warn;
+    } else if (port && *now * 2 <= *best && sibling_has_full_width(all, end)) {
+      found.severity = model::Severity::error;
     }
   }
   return judge.outcome();
