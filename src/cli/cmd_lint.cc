@@ -17,7 +17,6 @@
 #include "emit/findings_json.h"
 #include "emit/findings_text.h"
 #include "emit/sarif.h"
-#include "host/live_host.h"
 #include "lint/fix.h"
 #include "lint/lint.h"
 #include "lint/registry.h"
@@ -167,8 +166,8 @@ void read_library(const std::string& path, lint::Options& options) {
 }
 
 // The libnccl that a process has mapped.
-std::string mapped_library(const host::Host& host, int pid) {
-  const auto maps = host.read(fmt::format("/proc/{}/maps", pid));
+std::string mapped_library(int pid) {
+  const auto maps = read_input(fmt::format("/proc/{}/maps", pid));
   if (!maps) return "";
   for (const auto line : lines(*maps)) {
     const auto at = line.find('/');
@@ -176,6 +175,16 @@ std::string mapped_library(const host::Host& host, int pid) {
       return fmt::format("/proc/{}/root{}", pid, line.substr(at));
   }
   return "";
+}
+
+// Names in a folder of sysfs; nothing when the class is absent.
+std::optional<std::vector<std::string>> names_in(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> out;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    out.push_back(at->path().filename());
+  std::ranges::sort(out);
+  return error ? std::nullopt : std::optional(std::move(out));
 }
 
 std::string installed_library() {
@@ -189,17 +198,16 @@ std::string installed_library() {
   return "";
 }
 
-void know_machine(const LintOptions& asked, const Globals& globals, const host::Host& host,
-                  lint::Options& options) {
-  if (auto devices = host.list("/sys/class/infiniband")) options.rdma_devices = std::move(*devices);
-  if (auto interfaces = host.list("/sys/class/net")) options.interfaces = std::move(*interfaces);
+void know_machine(const LintOptions& asked, const Globals& globals, lint::Options& options) {
+  options.rdma_devices = names_in(globals.sysroot + "/sys/class/infiniband");
+  options.interfaces = names_in(globals.sysroot + "/sys/class/net");
   const std::string root = asked.pid > 0 ? fmt::format("/proc/{}/root", asked.pid) : globals.sysroot;
   if (globals.sysroot.empty())
     options.file_exists = [root](const std::string& path) {
       return !path.starts_with('/') || ::access((root + path).c_str(), R_OK) == 0 || errno == EACCES;
     };
   if (asked.library.empty() && globals.sysroot.empty())
-    read_library(asked.pid > 0 ? mapped_library(host, asked.pid) : installed_library(), options);
+    read_library(asked.pid > 0 ? mapped_library(asked.pid) : installed_library(), options);
 }
 
 lint::Options options_of(const LintOptions& asked, const Globals& globals) {
@@ -211,13 +219,17 @@ lint::Options options_of(const LintOptions& asked, const Globals& globals) {
   return out;
 }
 
-void take_process(Session& session, const LintOptions& asked, const host::Host& host) {
-  auto text = host.read(fmt::format("/proc/{}/environ", asked.pid));
-  const std::string name = fmt::format("/proc/{}/environ", asked.pid);
-  if (!text) return fail_input(session, text.error(), name);
-  session.texts.push_back(std::move(*text));
+void take_environment(Session& session, const std::string& name, std::string text) {
+  session.texts.push_back(std::move(text));
   if (auto input = lint::read_input(name, session.texts.back(), parse::ConfigKind::environ))
     session.inputs.push_back(std::move(*input));
+}
+
+void take_process(Session& session, int pid) {
+  const std::string name = fmt::format("/proc/{}/environ", pid);
+  auto text = read_input(name);
+  if (!text) return fail_input(session, text.error(), name);
+  take_environment(session, name, std::move(*text));
 }
 
 // --- --fix
@@ -310,16 +322,9 @@ int lint_all(const LintOptions& options, const Globals& globals) {
                         "env, environ, shell, nccl-conf, ucx-conf, yaml, dockerfile, systemd, python"});
   Session session;
   lint::Options known = options_of(options, globals);
-  if (options.env || options.pid > 0) {
-    const host::LiveHost host(globals.sysroot);
-    if (options.pid > 0) take_process(session, options, host);
-    if (options.env) {
-      session.texts.push_back(own_environment());
-      if (auto input = lint::read_input("environment", session.texts.back(), parse::ConfigKind::environ))
-        session.inputs.push_back(std::move(*input));
-    }
-    know_machine(options, globals, host, known);
-  }
+  if (options.pid > 0) take_process(session, options.pid);
+  if (options.env) take_environment(session, "environment", own_environment());
+  if (options.env || options.pid > 0) know_machine(options, globals, known);
   for (const auto& name : options.files) {
     std::error_code error;
     if (fs::is_directory(name, error))
