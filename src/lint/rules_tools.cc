@@ -98,7 +98,8 @@ void dcgm_fields(Context& context, const Command& command) {
   if (tool_index(command, "dcgmi") >= command.words.size() || !has_word(command, "dmon")) return;
   std::vector<int> ids;
   std::string meanings;
-  for (const sv item : split(option_value(command, {"-e", "--field-id"}), ',')) {
+  const std::string list = option_value(command, {"-e", "--field-id"});
+  for (const sv item : split(list, ',')) {
     const auto id = parse_int<int>(trim(item));
     const auto* field = std::ranges::find(kFields, id.value_or(0), &Field::id);
     if (field == std::end(kFields)) return;  // a field that this table does not hold

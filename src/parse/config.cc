@@ -123,6 +123,8 @@ std::optional<ConfigKind> config_kind_from(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<ConfigKind> config_kind_of_name(std::string_view path) { return kind_of_name(path); }
+
 std::optional<ConfigKind> recognise_config(std::string_view file_name, std::string_view text) {
   if (is_environ(text)) return ConfigKind::environ;
   if (is_binary(text)) return std::nullopt;

@@ -20,6 +20,9 @@ std::optional<ConfigKind> config_kind_from(std::string_view name);
 // From the file's name where that decides (nccl.conf, *.py, Dockerfile), else from the text. Nothing: binary.
 std::optional<ConfigKind> recognise_config(std::string_view file_name, std::string_view text);
 
+// From the file's name alone; nothing where the name does not tell.
+std::optional<ConfigKind> config_kind_of_name(std::string_view path);
+
 // Both count from 1; the column counts bytes.
 struct Place {
   int line = 1;
