@@ -97,10 +97,8 @@ tl::expected<void, Error> merge_smi(Merger& merger, const Piece& piece, const Re
     merger.set(machine.cuda_driver, *smi->cuda, piece.at(smi->driver_line), "CUDA version of the driver");
   if (smi->error)
     merger.set(machine.nvml_error, *smi->error, piece.at(smi->error_line), "NVML's error", *smi->error);
-  if (smi->nvml) {
-    const auto version = smi->nvml->find('.') == std::string::npos ? *smi->nvml : *smi->nvml;
-    merger.set(machine.nvml_library, version, piece.at(smi->error_line), "NVML library version");
-  }
+  if (smi->nvml)
+    merger.set(machine.nvml_library, *smi->nvml, piece.at(smi->error_line), "NVML library version");
   if (smi->attached)
     merger.set(machine.nvml_gpu_count, *smi->attached, piece.at(std::max(1, smi->attached_line)),
                "number of GPUs");
@@ -219,7 +217,9 @@ tl::expected<void, Error> merge_nvidia_smi_p2p(Merger& merger, const Piece& piec
     for (const int index : matrix.gpus) {
       if (!merger.gpu_for({{}, {}, index, {}})) break;
     }
+    constexpr std::size_t kMaxCells = std::size_t{1} << 20;
     for (const auto& cell : matrix.cells) {
+      if (merger.machine.p2p.size() >= kMaxCells) break;
       merger.machine.p2p.push_back(
           {gpu_name(merger, cell.from), gpu_name(merger, cell.to), matrix.capability, cell.status});
     }

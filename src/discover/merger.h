@@ -106,10 +106,12 @@ class Merger {
   bool fits(const model::Gpu& gpu, const GpuRef& ref) const;
   std::optional<std::size_t> find_gpu(const GpuRef& ref) const;
   void fill(model::Gpu& gpu, const GpuRef& ref);
+  void say_too_many(std::string_view what);
 
   std::unordered_map<std::string, std::size_t> by_bdf_, by_uuid_, states_, ports_;
   std::unordered_map<int, std::size_t> by_index_, numa_;
   int next_index_ = 0;
+  bool too_many_said_ = false;
 };
 
 // The parts of finish(), each in its own file.
