@@ -120,6 +120,19 @@ std::optional<RawRow> read_row(std::string_view line, Accept accept) {
   return std::nullopt;
 }
 
+// A row without a header begins with a GPU's name and a cell. Cheap: most lines of a log do not.
+bool may_begin_matrix(std::string_view line) {
+  if (line.find_first_of("Xx") == std::string_view::npos) return false;
+  for (std::size_t at = line.find("GPU"); at != std::string_view::npos; at = line.find("GPU", at + 3)) {
+    const auto after = line.find_first_not_of("0123456789: |", at + 3);
+    if (after == std::string_view::npos || after == at + 3) continue;
+    const auto word = line.substr(after, std::min(line.find(' ', after), line.size()) - after);
+    const auto cells = read_cells(word, 0, 1);
+    if (!cells.empty() && is_matrix_cell(cells.front())) return true;
+  }
+  return false;
+}
+
 class Finder {
  public:
   void add(std::string_view raw) {
@@ -212,7 +225,7 @@ class Finder {
   }
 
   bool take_row(const std::string& line) {
-    if (!block_ && line.find_first_of("Xx") == std::string::npos) return false;
+    if (!block_ && !may_begin_matrix(line)) return false;
     auto row =
         block_ && block_->is_table
             ? read_table_row(block_->header, line)
