@@ -35,6 +35,7 @@ std::vector<std::string> interfaces(std::string_view text) {
     if (!found.empty()) return found;
   }
   text = trim(text);
+  if (text.starts_with("interface ")) text = text.substr(10);  // 2.2
   text = text.substr(0, text.find(' '));
   if (text.find(':') == std::string_view::npos) return {};
   return {std::string(text)};

@@ -250,9 +250,10 @@ bool RecordReader::next(LogRecord& record) {
   }
   if (!more_) return false;
   Mark mark = ahead_;
-  floor_ = mark.message;
+  // A banner's message begins with the word that marks it.
+  floor_ = mark.message + (mark.record.level == LogLevel::banner ? 1 : 0);
   // The next record of the line bounds this one's message.
-  more_ = find_mark(mark.message, ahead_) && ahead_.start >= mark.message;
+  more_ = find_mark(floor_, ahead_) && ahead_.start >= floor_;
   if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
   ahead_.record.shared_line = true;
   record = mark.record;
