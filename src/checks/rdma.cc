@@ -29,7 +29,7 @@ std::string place_of(const RdmaPort& port, std::string_view file) {
 bool active(const RdmaPort& port) { return port.state == "ACTIVE"; }
 bool ethernet(const RdmaPort& port) { return port.link_layer == "Ethernet"; }
 bool software(const RdmaPort& port) {
-  return port.device.starts_with("rxe") || port.device.starts_with("siw");
+  return port.software.value_or(port.device.starts_with("rxe") || port.device.starts_with("siw"));
 }
 
 std::string state_text(const RdmaPort& port) {

@@ -133,9 +133,15 @@ void add_p2p(const NvmlProbe& probe, Machine& machine) {
   }
 }
 
+// NVML's own version is the CUDA major, a dot, and the driver version that the library belongs to: "13.580.159.04".
+std::string library_version(const std::string& nvml) {
+  const auto dot = nvml.find('.');
+  return dot == std::string::npos ? nvml : nvml.substr(dot + 1);
+}
+
 void take_versions(const NvmlProbe& probe, Machine& machine) {
   if (probe.driver_version) machine.nvidia_driver = Fact<std::string>::of(*probe.driver_version, "nvml");
-  if (probe.nvml_version) machine.nvml_library = Fact<std::string>::of(*probe.nvml_version, "nvml");
+  if (probe.nvml_version) machine.nvml_library = Fact<std::string>::of(library_version(*probe.nvml_version), "nvml", *probe.nvml_version);
   if (probe.cuda_driver_version) machine.cuda_driver = Fact<std::string>::of(*probe.cuda_driver_version, "nvml");
   const int count = probe.gpu_count.value_or(static_cast<int>(probe.gpus.size()));
   machine.nvml_gpu_count = Fact<int>::of(count, "nvml", std::to_string(count) + " GPUs");

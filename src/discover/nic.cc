@@ -122,6 +122,9 @@ void read_device_facts(const host::Host& host, const std::string& device, RdmaPo
   port.hca_type = filled("hca_type");
   port.node_guid = filled("node_guid");
   port.system_image_guid = filled("sys_image_guid");
+  // A hardware device has a link to its PCI function; soft-RoCE and soft-iWARP have none, whatever their name.
+  const auto function = host.link(folder + "device");
+  if (function || function.error().code == Errc::not_found) port.software = !function.has_value();
   port.bdf = pci_behind(host, folder + "device");
   port.netdev = netdev_of(host, device, port);
   if (!port.netdev) return;
