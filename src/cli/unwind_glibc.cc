@@ -2,6 +2,7 @@
 // address. Answered here by dl_iterate_phdr instead, the program also starts where glibc is older (RHEL 9 has 2.34).
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/random.h>
 
 #include <cstdint>
 
@@ -43,3 +44,10 @@ extern "C" __attribute__((visibility("hidden"), used)) int _dl_find_object(void*
 }
 
 #endif
+
+// libstdc++'s random_device, which nothing here uses, asks for arc4random (GLIBC_2.36).
+extern "C" __attribute__((visibility("hidden"), used)) std::uint32_t arc4random() noexcept {
+  std::uint32_t value = 0;
+  (void)!::getrandom(&value, sizeof value, 0);
+  return value;
+}
