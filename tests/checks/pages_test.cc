@@ -118,8 +118,9 @@ TEST(Run, EveryImplementedRuleIsJudgedOnce) {
   std::set<std::string> seen(diagnosis.checked.begin(), diagnosis.checked.end());
   for (const auto& one : diagnosis.not_checked) EXPECT_TRUE(seen.insert(one.rule).second) << one.rule;
   for (const auto& row : catalogue())
-    if (row.input == "machine" || row.input == "topology-file")
+    if (row.input == "machine" || row.input == "topology-file") {
       EXPECT_TRUE(seen.contains(std::string(row.id))) << row.id;
+    }
   EXPECT_TRUE(diagnosis.findings.empty());
   EXPECT_TRUE(diagnosis.checked.empty()) << "an empty machine proves nothing: " << diagnosis.checked.front();
   for (const auto& one : diagnosis.not_checked) EXPECT_NE(one.why, "not implemented") << one.rule;
