@@ -44,7 +44,7 @@ TEST(Catalogue, CrossReferencesNameRules) {
         if (!starts || end == i || end == std::string_view::npos || end + 2 > text.size()) continue;
         const bool two_digits = is_digit(text[end]) && is_digit(text[end + 1]) &&
                                 (end + 2 == text.size() || !is_digit(text[end + 2]));
-        if (!two_digits || !known.contains(text.substr(i, end - i))) continue;
+        if (!two_digits || !known.contains(text.substr(i, end - i)) || text.substr(i).starts_with("NVL72")) continue;
         EXPECT_NE(find_rule(text.substr(i, end + 2 - i)), nullptr)
             << row.id << " names " << text.substr(i, end + 2 - i);
       }
