@@ -47,7 +47,8 @@ void fill_links(const NvmlGpu& seen, const std::map<std::string, std::string>& g
     if (link.active == false) gpu.inactive_links.push_back(link.link);
     if (link.active != true) continue;
     ++active;
-    std::string to = link.remote_type == "switch" ? (link.remote_bus_id.empty() ? "NVSwitch" : link.remote_bus_id) : "";
+    std::string to =
+        link.remote_type == "switch" ? (link.remote_bus_id.empty() ? "NVSwitch" : link.remote_bus_id) : "";
     if (link.remote_type != "switch") {
       const auto peer = gpu_at.find(link.remote_bus_id);
       to = peer == gpu_at.end() ? link.remote_bus_id : peer->second;
@@ -57,23 +58,30 @@ void fill_links(const NvmlGpu& seen, const std::map<std::string, std::string>& g
     ++group.count;
     if (link.gbytes_per_s) {
       gpu.link_speeds[link.link] = GBytesPerSec{*link.gbytes_per_s};
-      if (!group.per_link || group.per_link->value > *link.gbytes_per_s) group.per_link = GBytesPerSec{*link.gbytes_per_s};
+      if (!group.per_link || group.per_link->value > *link.gbytes_per_s)
+        group.per_link = GBytesPerSec{*link.gbytes_per_s};
     }
   }
   for (auto& [to, group] : groups) gpu.links.push_back(std::move(group));
-  if (known) gpu.nvlinks = active;
-  if (seen.nvlink_count) gpu.nvlinks_capable = seen.nvlink_count;
+  // A GPU without NVLink refuses the question for its links.
+  const bool none = std::ranges::find(seen.refused, "nvlinks: Not Supported") != seen.refused.end();
+  if (known || none) gpu.nvlinks = active;
+  gpu.nvlinks_capable = none ? 0 : seen.nvlink_count;
 }
 
-// NVML knows the link of a guest's GPU where the guest's sysfs does not; the kernel's figures win where both speak.
+// NVML knows the link of a guest's GPU where the guest's sysfs does not; the kernel's figures win where both
+// speak.
 void fill_pcie(const NvmlGpu& seen, model::PciDevice& device) {
   const auto put = [](auto& to, const auto& value) {
     if (!to) to = value;
   };
-  const auto lanes = [](const std::optional<int>& width) { return width && *width > 0 && *width <= 32 ? width : std::nullopt; };
+  const auto lanes = [](const std::optional<int>& width) {
+    return width && *width > 0 && *width <= 32 ? width : std::nullopt;
+  };
   put(device.current.gts, speed_of_generation(seen.pcie_gen));
   put(device.current.width, lanes(seen.pcie_width));
-  put(device.capable.gts, speed_of_generation(seen.pcie_gen_device_max ? seen.pcie_gen_device_max : seen.pcie_gen_max));
+  put(device.capable.gts,
+      speed_of_generation(seen.pcie_gen_device_max ? seen.pcie_gen_device_max : seen.pcie_gen_max));
   put(device.capable.width, lanes(seen.pcie_width_max));
   put(device.subsystem_vendor, seen.subsystem_vendor);
   put(device.subsystem_device, seen.subsystem_device);
@@ -129,7 +137,8 @@ void add_nvml_gpu(const NvmlGpu& seen, const std::map<std::string, std::string>&
 void add_p2p(const NvmlProbe& probe, Machine& machine) {
   for (const auto& pair : probe.p2p) {
     for (const auto& [capability, status] : pair.status)
-      machine.p2p.push_back({"GPU" + std::to_string(pair.from), "GPU" + std::to_string(pair.to), capability, status});
+      machine.p2p.push_back(
+          {"GPU" + std::to_string(pair.from), "GPU" + std::to_string(pair.to), capability, status});
   }
 }
 
@@ -162,8 +171,9 @@ void take_nvml(const host::Host& host, Machine& machine) {
   if (!text) {
     const auto why = reason(text.error());
     machine.nvml_gpu_count = Fact<int>::missing(why, "nvml");
-    machine.nvml_error = text.error().code == Errc::unsupported ? Fact<std::string>::of(text.error().text, "nvml")
-                                                                : Fact<std::string>::missing(why, "nvml");
+    machine.nvml_error = text.error().code == Errc::unsupported
+                             ? Fact<std::string>::of(text.error().text, "nvml")
+                             : Fact<std::string>::missing(why, "nvml");
     return;
   }
   const auto probe = parse::parse_nvml_probe(*text);
@@ -184,7 +194,8 @@ void add_other_gpus(Machine& machine) {
   for (const auto& gpu : machine.topology.gpus) next = std::max(next, gpu.index + 1);
   for (const auto& device : machine.topology.pci) {
     if (device.kind != model::PciKind::gpu) continue;
-    const bool seen = std::ranges::any_of(machine.topology.gpus, [&](const Gpu& g) { return g.bdf == device.id; });
+    const bool seen =
+        std::ranges::any_of(machine.topology.gpus, [&](const Gpu& g) { return g.bdf == device.id; });
     if (seen) continue;
     Gpu gpu;
     gpu.index = next;
@@ -192,7 +203,8 @@ void add_other_gpus(Machine& machine) {
     gpu.bdf = device.id;
     fill_from_bus(machine, gpu);
     if (device.vendor == 0x10de && machine.nvml_gpu_count)
-      machine.diagnostics.push_back({"gpu-not-in-nvml", gpu.id + " (" + device.id + ") is on the bus, but NVML does not count it", {}});
+      machine.diagnostics.push_back(
+          {"gpu-not-in-nvml", gpu.id + " (" + device.id + ") is on the bus, but NVML does not count it", {}});
     machine.topology.gpus.push_back(std::move(gpu));
   }
 }

@@ -18,11 +18,12 @@ void take_process(const host::Host& host, Machine& machine) {
   const std::string limits = "/proc/self/limits";
   machine.memlock = read_fact<model::MemoryLimit>(
       host, limits, [](std::string_view text) { return parse::parse_proc_limit(text, "Max locked memory"); });
-  machine.nofile = read_fact<std::uint64_t>(host, limits, [](std::string_view text) -> std::optional<std::uint64_t> {
-    const auto limit = parse::parse_proc_limit(text, "Max open files");
-    if (!limit) return std::nullopt;
-    return limit->soft.value_or(~std::uint64_t{0});
-  });
+  machine.nofile =
+      read_fact<std::uint64_t>(host, limits, [](std::string_view text) -> std::optional<std::uint64_t> {
+        const auto limit = parse::parse_proc_limit(text, "Max open files");
+        if (!limit) return std::nullopt;
+        return limit->soft.value_or(~std::uint64_t{0});
+      });
   const std::string path = "/proc/self/status";
   const auto text = host.read(path);
   const auto status = text ? parse::parse_proc_status(*text) : parse::ProcStatus{};
@@ -37,12 +38,26 @@ void take_process(const host::Host& host, Machine& machine) {
   machine.initial_user_namespace = read_fact<bool>(host, "/proc/self/uid_map", parse::parse_uid_map);
 }
 
+// The processor itself tells (CPUID); where it was not asked, the flags that the kernel prints of it.
 void take_hypervisor(const host::Host& host, Machine& machine) {
-  machine.virtual_machine = read_fact<bool>(
-      host, "/proc/cpuinfo", [](std::string_view text) { return parse::parse_cpuinfo(text).hypervisor; });
-  const auto vendor = read_line(host, "/sys/class/dmi/id/sys_vendor");
-  if (vendor && !vendor->empty()) machine.hypervisor = Fact<std::string>::of(*vendor, "/sys/class/dmi/id/sys_vendor");
-  machine.virtual_machine.text = machine.virtual_machine.value.value_or(false) ? "flags: hypervisor" : "";
+  const auto text = host.probe("process");
+  const auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  if (json.is_object() && json.contains("hypervisor") && json["hypervisor"].is_boolean()) {
+    const bool present = json["hypervisor"].get<bool>();
+    machine.virtual_machine =
+        Fact<bool>::of(present, "cpuid", present ? "hypervisor bit set" : "hypervisor bit not set");
+    if (json.contains("hypervisor_vendor") && json["hypervisor_vendor"].is_string())
+      machine.hypervisor = Fact<std::string>::of(
+          parse::hypervisor_name(json["hypervisor_vendor"].get<std::string>()), "cpuid");
+  } else {
+    machine.virtual_machine = read_fact<bool>(
+        host, "/proc/cpuinfo", [](std::string_view cpus) { return parse::parse_cpuinfo(cpus).hypervisor; });
+    machine.virtual_machine.text = machine.virtual_machine.value.value_or(false) ? "flags: hypervisor" : "";
+  }
+  if (machine.hypervisor || !machine.virtual_machine.value.value_or(false)) return;
+  const std::string path = "/sys/class/dmi/id/sys_vendor";
+  const auto vendor = read_line(host, path);
+  if (vendor && !vendor->empty()) machine.hypervisor = Fact<std::string>::of(printable(*vendor), path);
 }
 
 // A container by its cgroup's path, by the marks that engines leave, or by an overlay as "/".
@@ -58,12 +73,24 @@ void take_container(const host::Host& host, Machine& machine) {
   else if (root)
     machine.container = Fact<bool>::of(*root == "overlay", "/proc/self/mountinfo", "/ is " + *root);
   else
-    machine.container = Fact<bool>::missing(mounts ? "no mount of /" : reason(mounts.error()), "/proc/self/mountinfo");
+    machine.container =
+        Fact<bool>::missing(mounts ? "no mount of /" : reason(mounts.error()), "/proc/self/mountinfo");
+}
 
-  std::string file = "/sys/fs/cgroup/cpuset.cpus.effective";
-  if (path && path->unified && path->path != "/") file = "/sys/fs/cgroup" + path->path + "/cpuset.cpus.effective";
-  if (path && !path->unified) file = "/sys/fs/cgroup/cpuset" + path->path + "/cpuset.effective_cpus";
-  machine.cgroup_cpus = read_fact<CpuSet>(host, file, parse_cpu_list);
+// The CPUs of the process's cgroup. A group in which the cpuset controller is off has its parent's; in a
+// container the path may be the host's, and the mount shows the group itself.
+void take_cgroup_cpus(const host::Host& host, Machine& machine) {
+  const auto cgroup = host.read("/proc/self/cgroup");
+  const auto at = cgroup ? parse::parse_proc_cgroup(*cgroup) : std::nullopt;
+  const bool old = at && !at->unified;
+  const std::string mount = old ? "/sys/fs/cgroup/cpuset" : "/sys/fs/cgroup";
+  const std::string file = old ? "/cpuset.effective_cpus" : "/cpuset.cpus.effective";
+  std::string path = at && at->path != "/" ? at->path : "";
+  for (;;) {
+    machine.cgroup_cpus = read_fact<CpuSet>(host, mount + path + file, parse_cpu_list);
+    if (machine.cgroup_cpus || machine.cgroup_cpus.why != "not found" || path.empty()) return;
+    path = path.substr(0, path.rfind('/'));
+  }
 }
 
 void take_shared_memory(const host::Host& host, Machine& machine) {
@@ -83,19 +110,24 @@ void take_governors(const host::Host& host, Machine& machine) {
   const std::string folder = "/sys/devices/system/cpu/";
   const auto first = host.read(folder + "cpu0/cpufreq/scaling_governor");
   if (!first) {
-    machine.governors = Fact<std::map<std::string, std::string>>::missing(reason(first.error()), folder + "cpu0/cpufreq");
+    machine.governors =
+        Fact<std::map<std::string, std::string>>::missing(reason(first.error()), folder + "cpu0/cpufreq");
     return;
   }
   std::map<std::string, std::string> governors, preferences;
   const auto cpus = machine.online_cpus ? machine.online_cpus->to_vector() : std::vector<int>{0};
   for (std::size_t i = 0; i < cpus.size() && i < kMaxCpusRead; ++i) {
     const std::string cpu = folder + "cpu" + std::to_string(cpus[i]) + "/cpufreq/";
-    if (const auto governor = read_line(host, cpu + "scaling_governor")) governors[std::to_string(cpus[i])] = *governor;
-    if (const auto epp = read_line(host, cpu + "energy_performance_preference")) preferences[std::to_string(cpus[i])] = *epp;
+    if (const auto governor = read_line(host, cpu + "scaling_governor"))
+      governors[std::to_string(cpus[i])] = *governor;
+    if (const auto epp = read_line(host, cpu + "energy_performance_preference"))
+      preferences[std::to_string(cpus[i])] = *epp;
   }
-  machine.governors = Fact<std::map<std::string, std::string>>::of(std::move(governors), folder + "*/cpufreq/scaling_governor");
+  machine.governors = Fact<std::map<std::string, std::string>>::of(std::move(governors),
+                                                                   folder + "*/cpufreq/scaling_governor");
   if (!preferences.empty())
-    machine.energy_preferences = Fact<std::map<std::string, std::string>>::of(std::move(preferences), folder + "*/cpufreq/energy_performance_preference");
+    machine.energy_preferences = Fact<std::map<std::string, std::string>>::of(
+        std::move(preferences), folder + "*/cpufreq/energy_performance_preference");
   if (const auto driver = read_line(host, folder + "cpu0/cpufreq/scaling_driver"))
     machine.cpufreq_driver = Fact<std::string>::of(*driver, folder + "cpu0/cpufreq/scaling_driver");
 }
@@ -130,7 +162,8 @@ void take_interrupts(const host::Host& host, Machine& machine) {
       const auto irq = parse_int<int>(name);
       if (!irq || machine.interrupts.size() >= kMaxVectors) continue;
       const auto cpus = read_line(host, "/proc/irq/" + name + "/effective_affinity_list");
-      machine.interrupts.push_back({*irq, *nic.name, cpus && !cpus->empty() ? parse_cpu_list(*cpus) : std::nullopt});
+      machine.interrupts.push_back(
+          {*irq, *nic.name, cpus && !cpus->empty() ? parse_cpu_list(*cpus) : std::nullopt});
     }
   }
 }
@@ -141,12 +174,15 @@ void discover_limits(const host::Host& host, Machine& machine) {
   take_process(host, machine);
   take_hypervisor(host, machine);
   take_container(host, machine);
+  take_cgroup_cpus(host, machine);
   take_shared_memory(host, machine);
   machine.online_cpus = read_fact<CpuSet>(host, "/sys/devices/system/cpu/online", parse_cpu_list);
   machine.numa_balancing = read_fact<int>(host, "/proc/sys/kernel/numa_balancing",
                                           [](std::string_view text) { return parse_int<int>(trim(text)); });
-  machine.thp = read_fact<std::string>(host, "/sys/kernel/mm/transparent_hugepage/enabled", parse::parse_bracketed);
-  machine.aspm_policy = read_fact<std::string>(host, "/sys/module/pcie_aspm/parameters/policy", parse::parse_bracketed);
+  machine.thp =
+      read_fact<std::string>(host, "/sys/kernel/mm/transparent_hugepage/enabled", parse::parse_bracketed);
+  machine.aspm_policy =
+      read_fact<std::string>(host, "/sys/module/pcie_aspm/parameters/policy", parse::parse_bracketed);
   take_governors(host, machine);
   take_iommu(host, machine);
   take_interrupts(host, machine);

@@ -17,16 +17,23 @@ using model::RdmaPort;
 const std::string kRdma = "/sys/class/infiniband";
 const std::string kNet = "/sys/class/net";
 constexpr std::size_t kMaxPorts = 1024;
-constexpr int kMaxGids = 256;       // slots looked at
+constexpr int kMaxGids = 256;         // slots looked at
 constexpr int kEmptyGidsInARow = 16;  // then the rest of the table is taken as empty
 
 // Counters that rules read; a NIC has a hundred more.
-constexpr const char* kCounters[] = {"link_downed", "symbol_error", "link_error_recovery", "local_link_integrity_errors",
-                                     "excessive_buffer_overrun_errors", "port_rcv_errors", "port_xmit_discards",
-                                     "port_xmit_wait", "port_xmit_data", "port_rcv_data"};
-constexpr const char* kHwCounters[] = {"out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err",
-                                       "rnr_nak_retry_err", "roce_adp_retrans", "np_cnp_sent", "rp_cnp_handled",
-                                       "rx_icrc_encapsulated", "out_of_buffer"};
+constexpr const char* kCounters[] = {"link_downed",
+                                     "symbol_error",
+                                     "link_error_recovery",
+                                     "local_link_integrity_errors",
+                                     "excessive_buffer_overrun_errors",
+                                     "port_rcv_errors",
+                                     "port_xmit_discards",
+                                     "port_xmit_wait",
+                                     "port_xmit_data",
+                                     "port_rcv_data"};
+constexpr const char* kHwCounters[] = {
+    "out_of_sequence",  "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err",
+    "roce_adp_retrans", "np_cnp_sent",    "rp_cnp_handled",      "rx_icrc_encapsulated",  "out_of_buffer"};
 
 std::vector<std::string> sorted_names(const host::Host& host, const std::string& folder) {
   auto names = host.list(folder);
@@ -73,11 +80,13 @@ void read_counters(const host::Host& host, const std::string& folder, RdmaPort& 
 }
 
 // The netdev of a port: its GIDs name it, soft-RoCE's `parent`, or the one below the same PCI function.
-std::optional<std::string> netdev_of(const host::Host& host, const std::string& device, const RdmaPort& port) {
+std::optional<std::string> netdev_of(const host::Host& host, const std::string& device,
+                                     const RdmaPort& port) {
   for (const auto& gid : port.gids) {
     if (!gid.netdev.empty()) return gid.netdev;
   }
-  if (auto parent = read_line(host, kRdma + "/" + device + "/parent"); parent && !parent->empty()) return parent;
+  if (auto parent = read_line(host, kRdma + "/" + device + "/parent"); parent && !parent->empty())
+    return parent;
   const auto below = sorted_names(host, kRdma + "/" + device + "/device/net");
   if (below.empty()) return std::nullopt;
   // Several functions' netdevs on one device: dev_port counts from 0, RDMA ports from 1.
@@ -99,7 +108,9 @@ RdmaPort read_port(const host::Host& host, const std::string& device, int number
   port.port = number;
   port.source = kRdma + "/" + device + "/ports/" + std::to_string(number);
   const std::string folder = port.source + "/";
-  const auto word = [&](const char* file) { return parse::parse_numbered_word(read_line(host, folder + file).value_or("")); };
+  const auto word = [&](const char* file) {
+    return parse::parse_numbered_word(read_line(host, folder + file).value_or(""));
+  };
   port.state = word("state");
   port.phys_state = word("phys_state");
   port.link_layer = read_line(host, folder + "link_layer");
@@ -129,7 +140,8 @@ void read_device_facts(const host::Host& host, const std::string& device, RdmaPo
   port.netdev = netdev_of(host, device, port);
   if (!port.netdev) return;
   if (!port.bdf) port.bdf = pci_behind(host, kNet + "/" + *port.netdev);
-  if (const auto mtu = read_line(host, kNet + "/" + *port.netdev + "/mtu")) port.netdev_mtu = parse_int<int>(*mtu);
+  if (const auto mtu = read_line(host, kNet + "/" + *port.netdev + "/mtu"))
+    port.netdev_mtu = parse_int<int>(*mtu);
   // sysfs has no active MTU; RoCE's follows from the netdev's, InfiniBand's stays unknown.
   if (port.link_layer == "Ethernet" && port.netdev_mtu) port.active_mtu = parse::roce_mtu(*port.netdev_mtu);
 }
@@ -146,7 +158,8 @@ void read_rdma(const host::Host& host, Machine& machine) {
   machine.rdma_read = model::Fact<bool>::of(true, kRdma);
   for (const auto& device : sorted_names(host, kRdma)) {
     const auto ports = sorted_names(host, kRdma + "/" + device + "/ports");
-    if (ports.empty()) machine.diagnostics.push_back({"rdma-no-ports", device + ": its ports cannot be listed", {}});
+    if (ports.empty())
+      machine.diagnostics.push_back({"rdma-no-ports", device + ": its ports cannot be listed", {}});
     for (const auto& name : ports) {
       const auto number = parse_int<int>(name);
       if (!number || machine.ports.size() >= kMaxPorts) continue;
@@ -169,21 +182,28 @@ Nic nic_for(const Machine& machine, const std::optional<std::string>& bdf, std::
   return nic;
 }
 
-// RDMA devices are the NICs of the matrix, as nvidia-smi has it; one NIC a device.
+void show_port(const RdmaPort& port, Nic& nic) {
+  nic.port = port.port;
+  nic.link_layer = port.link_layer;
+  nic.rate.reset();
+  if (port.gbits_per_s) nic.rate = GbitsPerSec{*port.gbits_per_s};
+}
+
+// RDMA devices are the NICs of the matrix, as nvidia-smi has it; one NIC a device, shown with its first
+// active port.
 void list_rdma_nics(Machine& machine) {
+  std::set<std::string> active;
   for (const auto& port : machine.ports) {
     const auto same = std::ranges::find(machine.topology.nics, std::optional(port.device), &Nic::name);
-    if (same != machine.topology.nics.end()) {
-      if (port.netdev) same->netdevs.push_back(*port.netdev);
-      continue;
+    const bool fresh = same == machine.topology.nics.end();
+    if (fresh) {
+      machine.topology.nics.push_back(nic_for(machine, port.bdf, port.device));
+      machine.topology.nics.back().rdma = true;
     }
-    Nic nic = nic_for(machine, port.bdf, port.device);
-    nic.rdma = true;
-    nic.port = port.port;
-    nic.link_layer = port.link_layer;
-    if (port.gbits_per_s) nic.rate = GbitsPerSec{*port.gbits_per_s};
+    auto& nic = fresh ? machine.topology.nics.back() : *same;
     if (port.netdev) nic.netdevs.push_back(*port.netdev);
-    machine.topology.nics.push_back(std::move(nic));
+    const bool better = port.state == "ACTIVE" && active.insert(port.device).second;
+    if (fresh || better) show_port(port, nic);
   }
 }
 
