@@ -68,6 +68,8 @@ class Context {
   const Options& options;
   std::optional<Version> nccl;  // from the options, else from NCCL_VERSION in the text
   Job job;
+  int suggestions =
+      200;  // near names are looked for so many times: a dump of thousands of unknown names stays fast
 
  private:
   std::string source(int line) const;

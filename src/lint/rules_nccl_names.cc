@@ -48,7 +48,7 @@ void too_new(Context& context, const Setting& setting, const Variable& variable)
 
 void unknown(Context& context, const Setting& setting) {
   if (reads_it(context, setting.name)) return;
-  const auto near = nearest_nccl(setting.name, context.nccl);
+  const auto near = context.suggestions-- > 0 ? nearest_nccl(setting.name, context.nccl) : std::nullopt;
   Found& found =
       context.add("NCCL01", setting, near ? fmt::format("{}", *near) : "a variable that NCCL reads");
   found.finding.severity = Severity::warn;

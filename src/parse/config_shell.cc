@@ -16,8 +16,9 @@ using sv = std::string_view;
 using shell::State;
 using shell::Word;
 
-constexpr std::size_t kMaxValue = 4096;  // longer values of variables are not followed
 constexpr int kMaxBlocks = 200;
+// How far the end of ${...} and of ((...)) is looked for: what is longer is read as plain text.
+constexpr std::size_t kMaxExpansion = 1024;
 
 bool is_meta(char c) {
   return c == '|' || c == '&' || c == ';' || c == '<' || c == '>' || c == '(' || c == ')' || is_space(c);
@@ -245,7 +246,8 @@ bool Scanner::operators() {
 // (( ... )): kept as a command of one word, for rules that look at thresholds.
 bool Scanner::skip_arithmetic() {
   int depth = 0;
-  for (std::size_t j = i_; j < end_ && s_.text[j] != '\n'; ++j) {
+  const std::size_t stop = std::min(end_, i_ + kMaxExpansion);
+  for (std::size_t j = i_; j < stop && s_.text[j] != '\n'; ++j) {
     if (s_.text[j] == '(') ++depth;
     if (s_.text[j] == ')' && --depth == 0) {
       Word word;
@@ -354,7 +356,7 @@ void Scanner::read_dollar(Word& word, bool quoted) {
     if (peek(2) == '(') {  // $(( ... ))
       const std::size_t begin = i_;
       int depth = 0;
-      for (std::size_t j = i_ + 1; j < end_ && s_.text[j] != '\n'; ++j) {
+      for (std::size_t j = i_ + 1; j < std::min(end_, i_ + kMaxExpansion) && s_.text[j] != '\n'; ++j) {
         if (s_.text[j] == '(') ++depth;
         if (s_.text[j] == ')' && --depth == 0) {
           shell::note_reads(s_, s_.text.substr(begin, j - begin));
@@ -397,7 +399,8 @@ void Scanner::read_braced(Word& word, bool quoted) {
   const std::size_t begin = i_;
   int depth = 0;
   std::size_t j = i_ + 1;
-  for (; j < end_ && s_.text[j] != '\n'; ++j) {
+  const std::size_t stop = std::min(end_, i_ + kMaxExpansion);
+  for (; j < stop && s_.text[j] != '\n'; ++j) {
     if (s_.text[j] == '\\') {
       ++j;
     } else if (s_.text[j] == '{') {
@@ -406,7 +409,7 @@ void Scanner::read_braced(Word& word, bool quoted) {
       break;
     }
   }
-  if (j >= end_ || s_.text[j] != '}') {
+  if (j >= stop || s_.text[j] != '}') {
     s_.diagnose(begin, "'}' is missing");
     append_unknown(word, "$");
     ++i_;
