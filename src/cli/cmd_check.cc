@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 
 #include "base/text.h"
@@ -82,33 +83,53 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
   std::ranges::stable_sort(to.findings, [](const auto& x, const auto& y) { return x.severity > y.severity; });
 }
 
-// The logs of the input, against its machine where that is known.
-void add_logs(const Input& input, model::Diagnosis& diagnosis) {
-  const bool machine = !input.machine.topology.gpus.empty();
+// What stands beside the machine: the job's logs and configuration, read once.
+struct Beside {
+  std::vector<std::pair<std::string, model::NcclLog>> logs;  // name, log
+  std::vector<lint::Input> configs;
+};
+
+Beside read_beside(const Input& input) {
+  Beside out;
   for (const auto& text : input.logs) {
     parse::NcclLogParser parser;
     parser.begin_file(text.name);
     parser.feed(text.text);
-    append(diagnosis, checks::diagnose_log(parser.finish(), machine ? &input.machine : nullptr, text.name));
+    out.logs.emplace_back(text.name, parser.finish());
   }
+  for (const auto& text : input.configs) {
+    if (auto read = lint::read_input(text.name, text.text)) out.configs.push_back(std::move(*read));
+  }
+  return out;
 }
 
-void add_configs(const Input& input, model::Diagnosis& diagnosis) {
-  std::vector<lint::Input> texts;
-  for (const auto& text : input.configs) {
-    if (auto read = lint::read_input(text.name, text.text)) texts.push_back(std::move(*read));
+// The job's variables, as its configuration sets them and its logs print them (the log is what NCCL saw).
+std::optional<std::map<std::string, std::string>> environment_of(const Beside& beside) {
+  if (beside.logs.empty() && beside.configs.empty()) return std::nullopt;
+  std::map<std::string, std::string> out;
+  for (const auto& config : beside.configs) {
+    for (const auto& setting : config.facts.settings) {
+      if (setting.literal && !setting.replaced_at) out[setting.name] = setting.value;
+    }
   }
-  if (!texts.empty()) append(diagnosis, lint::judge(texts, {}).diagnosis());
+  for (const auto& [name, log] : beside.logs) {
+    for (const auto& setting : log.env) out[setting.name] = setting.value;
+  }
+  return out;
 }
 
 model::Diagnosis diagnose(const Input& input, const Globals& globals) {
+  const auto beside = read_beside(input);
   checks::Evidence evidence;
   evidence.machine = &input.machine;
   evidence.raw_text = input.raw_text;
   evidence.nccl_version = globals.nccl_version;
+  evidence.environment = environment_of(beside);
   auto diagnosis = checks::run(evidence);
-  add_logs(input, diagnosis);
-  add_configs(input, diagnosis);
+  const bool machine = !input.machine.topology.gpus.empty();
+  for (const auto& [name, log] : beside.logs)
+    append(diagnosis, checks::diagnose_log(log, machine ? &input.machine : nullptr, name));
+  if (!beside.configs.empty()) append(diagnosis, lint::judge(beside.configs, {}).diagnosis());
   checks::join_causes(diagnosis);
   return diagnosis;
 }

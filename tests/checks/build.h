@@ -163,14 +163,7 @@ struct Said {
   const std::string& subject() const { return findings.at(0).subject; }
 };
 
-inline Said says(const std::string& rule, const Machine& machine, std::string_view raw = {},
-                 const std::string& nccl = {}, bool job = false) {
-  Evidence evidence;
-  evidence.machine = &machine;
-  evidence.raw_text = raw;
-  evidence.nccl_version = nccl;
-  evidence.multi_node_job = job;
-  const auto diagnosis = run(evidence);
+inline Said said_in(const model::Diagnosis& diagnosis, const std::string& rule) {
   Said said;
   said.checked = std::ranges::find(diagnosis.checked, rule) != diagnosis.checked.end();
   for (const auto& one : diagnosis.not_checked)
@@ -178,6 +171,16 @@ inline Said says(const std::string& rule, const Machine& machine, std::string_vi
   for (const auto& finding : diagnosis.findings)
     if (finding.rule == rule) said.findings.push_back(finding);
   return said;
+}
+
+inline Said says(const std::string& rule, const Machine& machine, std::string_view raw = {},
+                 const std::string& nccl = {}, bool job = false) {
+  Evidence evidence;
+  evidence.machine = &machine;
+  evidence.raw_text = raw;
+  evidence.nccl_version = nccl;
+  evidence.multi_node_job = job;
+  return said_in(run(evidence), rule);
 }
 
 // The same about a topology file that is the input itself.

@@ -197,6 +197,43 @@ TEST(Rdma09, WhatIsNotJudged) {
   EXPECT_TRUE(says("RDMA09", machine).clean()) << "not active";
 }
 
+Said nccl08(const Machine& machine, std::optional<std::map<std::string, std::string>> environment,
+            const std::string& nccl = {}) {
+  Evidence evidence;
+  evidence.machine = &machine;
+  evidence.nccl_version = nccl;
+  evidence.environment = std::move(environment);
+  return said_in(run(evidence), "NCCL08");
+}
+
+TEST(Nccl08, TheIndexThatIsSet) {
+  const auto machine = with_gids({kLinkLocal, kOld, kRoutable});
+  EXPECT_TRUE(nccl08(machine, {{{"NCCL_IB_GID_INDEX", "3"}}}).clean());
+  const auto local = nccl08(machine, {{{"NCCL_IB_GID_INDEX", "0"}}});
+  ASSERT_TRUE(local.one(Severity::warn));
+  EXPECT_EQ(local.findings[0].expected, "index 3");
+  EXPECT_TRUE(nccl08(machine, {{{"NCCL_IB_GID_INDEX", "2"}}}).one(Severity::warn)) << "RoCE v1";
+  EXPECT_TRUE(nccl08(machine, {{{"NCCL_IB_GID_INDEX", "7"}}}).one(Severity::error)) << "empty";
+}
+
+TEST(Nccl08, TheIndexThatIsNotSet) {
+  const auto machine = with_gids({kLinkLocal, kRoutable});
+  EXPECT_TRUE(nccl08(machine, {}).not_evaluated());
+  EXPECT_TRUE(nccl08(machine, std::map<std::string, std::string>{}).not_evaluated()) << "version unknown";
+  EXPECT_TRUE(nccl08(machine, std::map<std::string, std::string>{}, "2.21.5").clean());
+  EXPECT_TRUE(nccl08(machine, std::map<std::string, std::string>{}, "2.20.5").one(Severity::warn)) << "index 0";
+  EXPECT_TRUE(nccl08(machine, {}, "2.20.5").not_evaluated());
+}
+
+TEST(Nccl08, WhereItDoesNotMatter) {
+  auto machine = with_gids({kLinkLocal});
+  machine.ports[0].link_layer = "InfiniBand";
+  EXPECT_TRUE(nccl08(machine, {{{"NCCL_IB_GID_INDEX", "0"}}}).clean());
+  machine = with_gids({});
+  machine.ports[0].gids_known = false;
+  EXPECT_TRUE(nccl08(machine, {{{"NCCL_IB_GID_INDEX", "3"}}}).not_evaluated());
+}
+
 TEST(Rdma10, SubnetManager) {
   Machine machine = rails(1);
   machine.ports[0].sm_lid = 1;

@@ -13,7 +13,7 @@ EXPECT: NVL (18 links) → NVL (16 links)
 EXPECT: differences in
 
 NAME: a GPU is gone
-RUN: printf '\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n' >$TMP/a.txt; printf '\tGPU0\nGPU0\t X \n' | topotune diff $TMP/a.txt - --json --kind nvidia-smi-topo
+RUN: printf '\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n' >$TMP/a.txt; printf '\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-3\t0\n' | topotune diff $TMP/a.txt - --json --kind nvidia-smi-topo
 EXPECT: "schema": "topotune.diff/1"
 EXPECT: "identical": false
 EXPECT: "kind": "removed"
