@@ -75,6 +75,13 @@ Report judge(std::span<const Input> inputs, const Options& options) {
     return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule) <
            std::tie(b.input, b.finding.line, b.finding.column, b.finding.rule);
   });
+  // One text may stand for several containers (YAML aliases): said once.
+  const auto same = [](const Found& a, const Found& b) {
+    return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule, a.finding.title) ==
+           std::tie(b.input, b.finding.line, b.finding.column, b.finding.rule, b.finding.title);
+  };
+  const auto repeated = std::ranges::unique(report.found, same);
+  report.found.erase(repeated.begin(), repeated.end());
   if (!inputs.empty()) list_checked(report);
   return report;
 }

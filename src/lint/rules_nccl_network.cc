@@ -45,6 +45,7 @@ std::vector<std::string> matched(sv item, const std::vector<std::string>& device
 
 // mlx5_1 is also the beginning of mlx5_10 ... mlx5_19; mlx5_0 and mlx5_10 are the beginning of no usual name.
 bool is_prefix_of_others(sv device) {
+  if (device == "mlx5" || device == "mlx4" || device == "hfi1") return false;  // all of a driver, as meant
   if (device.size() < 2 || !is_digit(device.back()) || device.back() == '0') return false;
   return !is_digit(device[device.size() - 2]);
 }

@@ -200,6 +200,7 @@ constexpr Advice kRight[] = {
     {"GID index with 2.19", "a.env", "NCCL_IB_GID_INDEX=3\n", "", "", "2.19"},
     {"automatic GID", "a.env", "NCCL_IB_GID_INDEX=-1\n", "", "", "2.27"},
     {"exact HCAs", "a.env", "NCCL_IB_HCA==mlx5_1,mlx5_10\n", "", ""},
+    {"all HCAs of a driver", "a.env", "NCCL_IB_HCA=mlx5\n", "", ""},
     {"the first HCA", "a.env", "NCCL_IB_HCA=mlx5_0:1\n", "", ""},
     {"torchrun with NUMA binding", "a.sh",
      "#!/bin/sh\ntorchrun --numa-binding=node --nproc_per_node=8 t.py\n", "", ""},

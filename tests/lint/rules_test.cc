@@ -1,0 +1,302 @@
+// Conditions that the circulating advice does not reach: versions, both sides of a limit, corrections.
+#include "lint/registry.h"
+#include "lint/scan_yaml.h"
+#include "lint_helpers.h"
+
+namespace topotune::lint {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ids(const std::string& name, const std::string& text, std::string_view nccl = "") {
+  return judged(name, text, with_nccl(nccl))->ids();
+}
+
+TEST(Versions, AMissingPartIsTheNewest) {
+  EXPECT_GE(*parse_version("2.24"), since(2, 24, 3));
+  EXPECT_LT(*parse_version("2.23.4-1"), since(2, 24));
+  EXPECT_EQ(*parse_version("v2.27.3-1"), (Version{2, 27, 3}));
+  EXPECT_EQ(parse_version("new"), std::nullopt);
+}
+
+TEST(Registry, KnowsNamesTypesAndRange) {
+  ASSERT_NE(find_nccl("NCCL_SOCKET_RETRY_CNT"), nullptr);
+  EXPECT_EQ(find_nccl("NCCL_SOCKET_RETRY_CNT")->first, (Version{2, 24, 3}));
+  EXPECT_EQ(find_nccl("NCCL_IB_TIMEOUT")->type, ValueType::integer);
+  EXPECT_EQ(find_nccl("NCCL_MAX_CTAS")->type, ValueType::integer);
+  EXPECT_EQ(find_nccl("NCCL_IB_HCA")->type, ValueType::text);
+  EXPECT_EQ(nearest_nccl("NCCL_IB_TIMOUT", {}), "NCCL_IB_TIMEOUT");
+  EXPECT_EQ(nearest_nccl("NCCL_DEUBG", {}), "NCCL_DEBUG");
+  EXPECT_EQ(nearest_nccl("NCCL_QUITE_ANOTHER", {}), std::nullopt);
+  EXPECT_NE(find_ucx("UCX_TLS"), nullptr);
+}
+
+TEST(Registry, ReadsNamesOutOfALibrary) {
+  const auto names = names_in_library(std::string_view("\0NCCL_DEBUG\0xNCCL_IB_HCA=%s\0NCCL_\0", 34));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("NCCL_DEBUG", "NCCL_IB_HCA"));
+  Options options;
+  options.library_names = {"NCCL_BRAND_NEW"};
+  EXPECT_EQ(judged("a.env", "NCCL_BRAND_NEW=1\n", options)->ids(), "");
+  EXPECT_EQ(judged("a.env", "NCCL_BRAND_NEW=1\n")->ids(), "NCCL01:warn:1");
+}
+
+TEST(Registry, ReadsIntegersAsStrtollDoes) {
+  EXPECT_EQ(read_integer("yes").value, 0);
+  EXPECT_FALSE(read_integer("yes").whole);
+  EXPECT_EQ(read_integer("4M").value, 4);
+  EXPECT_EQ(read_integer("0x10").value, 16);
+  EXPECT_TRUE(read_integer("0x10").whole);
+  EXPECT_EQ(read_integer("010").value, 8);
+  EXPECT_TRUE(read_integer("010").octal);
+  EXPECT_TRUE(read_integer("99999999999999999999").range);
+}
+
+TEST(Nccl01, AVariableYoungerThanTheLibrary) {
+  EXPECT_EQ(ids("a.env", "NCCL_SOCKET_RETRY_CNT=50\n", "2.19"), "NCCL01:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_SOCKET_RETRY_CNT=50\n", "2.24"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_SOCKET_RETRY_CNT=50\n"), "");
+}
+
+TEST(Nccl01, NamesOfOthersAreNotJudged) {
+  EXPECT_EQ(
+      ids("a.env",
+          "NCCL_TESTS_DEVICE=0\nNCCL_HOME=/x\nNCCL_SHARP_DISABLE=1\nNCCL_INSPECTOR_ENABLE=1\nMY_NCCL=1\n"),
+      "");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nexport NCCL_MODE_X=1\nif [ $NCCL_MODE_X = 1 ]; then run; fi\n"), "");
+}
+
+TEST(Nccl03, RemovedAndDeprecated) {
+  EXPECT_EQ(ids("a.env", "NCCL_TREE_THRESHOLD=0\n"), "NCCL03:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_MNNVL=1\n", "2.20"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_MNNVL=1\n", "2.28"), "NCCL03:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_MAX_NCHANNELS=32\n"), "NCCL03:info:1");
+  EXPECT_EQ(ids("a.env", "NCCL_LAUNCH_MODE=GROUP\n"), "NCCL03:info:1");
+  EXPECT_EQ(judged("a.env", "NCCL_MNNVL=1\n")->fixed(), "NCCL_MNNVL_ENABLE=1\n");
+}
+
+TEST(Nccl02, OnlyTheValuesThatCodeTests) {
+  EXPECT_EQ(ids("a.env", "NCCL_P2P_DISABLE=0\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_P2P_DISABLE=1\n"), "NCCL02:warn:1");
+  EXPECT_THAT(ids("a.env", "NCCL_P2P_LEVEL=0\n"), HasSubstr("NCCL02"));
+}
+
+TEST(Nccl04, DependsOnTheVersion) {
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=Ring,Tree,NVLS,Foo\n", "2.24"), HasSubstr("NCCL04:error"));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=Ring,Tree,NVLS,Foo\n", "2.23"), HasSubstr("NCCL04:warn"));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=Foo\n", "2.19"), HasSubstr("NCCL04:error")) << "nothing is left";
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=ring,TREE,nvls\n", "2.27"), ::testing::Not(HasSubstr("NCCL04")));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=Ring,Tree,PAT,NVLS\n", "2.19"), HasSubstr("NCCL04"));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=allreduce:ring;broadcast:tree\n", "2.27"),
+              ::testing::Not(HasSubstr("NCCL04")));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=allreduce:ring;broadcast:tree\n", "2.19"), HasSubstr("NCCL04"));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=ring;tree\n", "2.27"), HasSubstr("NCCL04:error"));
+  EXPECT_THAT(ids("a.env", "NCCL_ALGO=^Foo\n", "2.27"), HasSubstr("NCCL04:error"));
+  EXPECT_THAT(ids("a.env", "NCCL_PROTO=Simple,,LL,LL128\n"), HasSubstr("NCCL04:info"));
+  EXPECT_EQ(judged("a.env", "NCCL_ALGO=Ring,Tree,Coll,NVLS\n")->fixed(), "NCCL_ALGO=Ring,Tree,NVLS\n");
+}
+
+TEST(Nccl05And06, NegatedAndMeasured) {
+  EXPECT_EQ(ids("a.env", "NCCL_PROTO=^LL128\n"), "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nNCCL_ALGO=Ring ./all_reduce_perf -g 8\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_ALGO=allreduce:ring\n", "2.27"), "");
+}
+
+TEST(Nccl09, WithAndWithoutDevices) {
+  EXPECT_EQ(ids("a.env", "NCCL_IB_HCA=^mlx5_2\n"), "NCCL09:info:1");
+  Options options;
+  options.rdma_devices = {"mlx5_1", "mlx5_10", "mlx5_2"};
+  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1\n", options)->ids(), "NCCL09:warn:1");
+  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_2\n", options)->ids(), "");
+  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1:1\n")->fixed(), "NCCL_IB_HCA==mlx5_1:1\n");
+}
+
+TEST(Nccl11, NodesAndOtherNetworks) {
+  EXPECT_EQ(
+      ids("a.sh", "#!/bin/sh\nexport NCCL_IB_DISABLE=1\ntorchrun --standalone --nproc_per_node=4 x.py\n"),
+      "NCCL11:info:2");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_DISABLE=1\nFI_PROVIDER=efa\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_DISABLE=1\n"), "NCCL11:warn:1");
+}
+
+TEST(Nccl12To14, Levels) {
+  EXPECT_EQ(ids("a.env", "NCCL_P2P_LEVEL=2\n", "2.4"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_P2P_LEVEL=pix\n"), "NCCL14:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_NET_GDR_LEVEL=NODE\n"), "NCCL14:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_NET_GDR_LEVEL=P2C\n", "2.27"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_NET_GDR_LEVEL=P2C\n"), "NCCL14:info:1");
+  EXPECT_EQ(ids("a.env", "NCCL_NET_GDR_LEVEL=LOC\n"), "NCCL13:warn:1");
+  EXPECT_EQ(judged("a.env", "NCCL_P2P_LEVEL=pix\n")->fixed(), "NCCL_P2P_LEVEL=PIX\n");
+}
+
+TEST(Nccl17, InterfacesThatReachNobody) {
+  EXPECT_EQ(ids("a.env", "NCCL_SOCKET_IFNAME=docker0\n"), "NCCL17:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_SOCKET_IFNAME=^docker,lo\n"), "");
+  Options options;
+  options.interfaces = {"eth0", "eth1", "lo"};
+  EXPECT_EQ(judged("a.env", "NCCL_SOCKET_IFNAME=eth\n", options)->ids(), "NCCL17:warn:1");
+  EXPECT_EQ(judged("a.env", "NCCL_SOCKET_IFNAME==eth1\n", options)->ids(), "");
+  EXPECT_EQ(judged("a.env", "NCCL_SOCKET_IFNAME=ens1\n", options)->ids(), "NCCL17:warn:1");
+}
+
+TEST(Nccl18, OnlyWhereItIsLeftOn) {
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nexport NCCL_DEBUG=INFO\ntorchrun x.py\n"), "NCCL18:info:2");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\n[ -n \"$D\" ] && export NCCL_DEBUG=INFO\ntorchrun x.py\n"), "");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\n# diagnosis of the hang\nexport NCCL_DEBUG=INFO\ntorchrun x.py\n"), "");
+}
+
+TEST(Nccl21, AcrossFiles) {
+  const std::string env = "NCCL_IB_TIMEOUT=20\n", conf = "NCCL_IB_TIMEOUT=22\nNCCL_DEBUG=WARN\n";
+  std::vector<Input> inputs;
+  inputs.push_back(*read_input("job.env", env));
+  inputs.push_back(*read_input("/etc/nccl.conf", conf));
+  const Report report = judge(inputs, {});
+  ASSERT_EQ(report.found.size(), 1u);
+  EXPECT_EQ(report.found[0].finding.rule, "NCCL21");
+  EXPECT_EQ(report.found[0].finding.file, "/etc/nccl.conf");
+  EXPECT_EQ(report.found[0].finding.expected, "20");
+}
+
+TEST(Nccl23, Limits) {
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TIMEOUT=31\n"), "NCCL23:info:1");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TIMEOUT=32\n"), "NCCL23:error:1");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TIMEOUT=0\n"), "NCCL23:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TIMEOUT=23\n"), "");
+}
+
+TEST(Nccl24, AReasonMakesItARemark) {
+  EXPECT_EQ(ids("a.env", "NCCL_NVLS_ENABLE=0\n"), "NCCL24:warn:1");
+  EXPECT_EQ(ids("a.env", "# hangs with driver 550, ticket OPS-17\nNCCL_NVLS_ENABLE=0\n"), "NCCL24:info:2");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nexport NCCL_CUMEM_ENABLE=0\nvllm serve m\n"), "");
+}
+
+TEST(Nccl25And26, EmptyAndUnreadableValues) {
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TC=\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_IB_TC=\"\"\n"), "NCCL25:info:1");
+  EXPECT_EQ(ids("a.env", "NCCL_ALGO=\"\"\n", "2.20"), "NCCL25:error:1");
+  EXPECT_EQ(ids("a.env", "NCCL_ALGO=\"\"\n", "2.28"), "NCCL25:info:1");
+  EXPECT_EQ(ids("a.env", "NCCL_CROSS_NIC=yes\n"), "NCCL26:error:1");
+  EXPECT_EQ(ids("a.env", "NCCL_CROSS_NIC=010\n"), "NCCL26:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_BUFFSIZE=0x400000\n"), "");
+  EXPECT_EQ(judged("a.env", "NCCL_BUFFSIZE=4M\n")->fixed(), "NCCL_BUFFSIZE=4194304\n");
+  EXPECT_EQ(judged("a.env", "NCCL_CROSS_NIC='on'\n")->fixed(), "NCCL_CROSS_NIC='1'\n");
+}
+
+TEST(Nccl30, WhatTheReaderKeeps) {
+  EXPECT_EQ(ids("nccl.conf", "NCCL_IB_TIMEOUT=22 # why\n"), "NCCL30:info:1");
+  EXPECT_EQ(ids("nccl.conf", "NCCL_SOCKET_IFNAME=eth0 # why\n"), "NCCL30:error:1");
+  EXPECT_EQ(ids("nccl.conf", "NCCL_SOCKET_IFNAME=eth0\r\n"), "NCCL30:error:1");
+  EXPECT_EQ(ids("nccl.conf", " NCCL_DEBUG=WARN\n"), "NCCL30:error:1");
+  EXPECT_EQ(judged("nccl.conf", "export NCCL_DEBUG = \"WARN\"\n")->fixed(), "NCCL_DEBUG=WARN\n");
+}
+
+TEST(Ver05, TheVersionOfTheTextCounts) {
+  EXPECT_EQ(ids("a.env", "NCCL_VERSION=2.28.9-1\nNCCL_INSPECTOR_ENABLE=1\n"), "VER05:warn:2");
+  EXPECT_EQ(ids("a.env", "NCCL_INSPECTOR_ENABLE=1\n", "2.29.7"), "");
+}
+
+TEST(Cont01, SizesAndNamespaces) {
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\ndocker run --gpus all --shm-size=64m img\n"), "CONT01:warn:2");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\ndocker run --gpus all --shm-size=64m img\n", "2.20"), "CONT01:error:2");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\ndocker run --gpus all --ipc=host --shm-size=64m img\n"), "");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\ndocker run --gpus 1 --shm-size=64m img\n"), "");
+}
+
+TEST(Cmd01, NotWhereADriverFollows) {
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\napt-get purge -y 'nvidia-*'\napt-get install -y nvidia-driver-570\n"),
+            "");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\napt-get purge -y nvidia-driver-515\n"), "");
+  EXPECT_EQ(ids("Dockerfile", "FROM x\nRUN apt-get purge -y 'nvidia-*'\n"), "");
+}
+
+TEST(Cmd09, NotForChosenBridgesOrAtBoot) {
+  const std::string loop = "for b in $(lspci | awk '{print $1}'); do setpci -s $b ECAP_ACS+0x6.w=0; done\n";
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\n" + loop), "CMD09:warn:2");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nfor b in 3a:00.0 3b:00.0; do setpci -s $b ECAP_ACS+0x6.w=0; done\n"), "");
+  EXPECT_EQ(ids("a.sh", "#!/bin/sh\nsystemctl enable acs-off\n" + loop), "");
+}
+
+TEST(Mon04, DifferencesAreFine) {
+  const std::string head = "groups:\n- rules:\n  - alert: A\n    expr: ";
+  EXPECT_EQ(ids("a.yaml", head + "infiniband_symbol_error_total > 10\n"), "MON04:warn:4");
+  EXPECT_EQ(ids("a.yaml", head + "increase(infiniband_symbol_error_total[1h]) > 10\n"), "");
+  EXPECT_EQ(ids("a.yaml", head + "up == 0\n"), "");
+}
+
+TEST(Yaml, AliasesAndMergesAreReadOnce) {
+  const std::string text =
+      "x-env: &e\n  NCCL_P2P_DISABLE: \"1\"\nservices:\n  a:\n    image: i\n    environment:\n      <<: *e\n "
+      "     NCCL_ALGO: Coll\n";
+  EXPECT_EQ(ids("compose.yaml", text), "NCCL02:warn:2 NCCL04:error:8");
+}
+
+TEST(Yaml, ScriptsKeepTheirLines) {
+  const std::string text =
+      "spec:\n  containers:\n  - name: c\n    command: [bash, -c]\n    args:\n    - |\n      export "
+      "NCCL_IB_TIMEOUT=99\n      torchrun x.py\n";
+  EXPECT_EQ(ids("job.yaml", text), "NCCL23:error:7");
+}
+
+TEST(Yaml, BrokenTextIsReadLineByLine) {
+  const std::string text =
+      "env:\n  - name: A\n    value: [\n{{ template }}\n  - name: NCCL_NVLINK_DISABLE\n    value: \"0\"\n";
+  const auto result = judged("a.yaml", text);
+  EXPECT_FALSE(result->inputs[0].facts.diagnostics.empty());
+  EXPECT_NE(result->find("NCCL01"), nullptr) << result->ids();
+}
+
+TEST(Yaml, ABombStaysSmall) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int n = 1; n < 12; ++n)
+    text += fmt::format("a{}: &a{} [*a{}, *a{}, *a{}, *a{}, *a{}, *a{}, *a{}, *a{}]\n", n, n, n - 1, n - 1,
+                        n - 1, n - 1, n - 1, n - 1, n - 1, n - 1);
+  text += "env: {NCCL_NVLINK_DISABLE: \"1\"}\n";
+  scan_yaml(text);
+  scan_yaml(std::string(20000, '['));
+  scan_yaml("&a [*a, *a]");
+}
+
+TEST(Fix, WritesADiffThatOnlyChangesWhatItMust) {
+  const auto result = judged("run.sh",
+                             "#!/bin/sh\nexport NCCL_NVLINK_DISABLE=0 NCCL_DEBUG=WARN\n# keep\nexport "
+                             "NCCL_IB_TIMEOUT=\"1800\"\nrun\n");
+  EXPECT_EQ(result->fixed(),
+            "#!/bin/sh\nexport NCCL_DEBUG=WARN\n# keep\nexport NCCL_IB_TIMEOUT=\"22\"\nrun\n");
+  EXPECT_EQ(unified_diff("run.sh", result->text, result->fixed()),
+            "--- a/run.sh\n+++ b/run.sh\n@@ -1,5 +1,5 @@\n #!/bin/sh\n-export NCCL_NVLINK_DISABLE=0 "
+            "NCCL_DEBUG=WARN\n+export NCCL_DEBUG=WARN\n"
+            " # keep\n-export NCCL_IB_TIMEOUT=\"1800\"\n+export NCCL_IB_TIMEOUT=\"22\"\n run\n");
+}
+
+TEST(Fix, YamlItemsPythonAndDockerfiles) {
+  EXPECT_EQ(
+      judged("p.yaml",
+             "env:\n  - name: NCCL_NVLINK_DISABLE\n    value: \"0\"\n  - name: NCCL_DEBUG\n    value: WARN\n")
+          ->fixed(),
+      "env:\n  - name: NCCL_DEBUG\n    value: WARN\n");
+  EXPECT_EQ(judged("p.py", "import os\nif x:\n    os.environ['NCCL_NET_GDR_FLUSH'] = '1'\n")->fixed(),
+            "import os\nif x:\n    os.environ.pop(\"NCCL_NET_GDR_FLUSH\", None)\n");
+  EXPECT_EQ(judged("Dockerfile", "FROM x\nRUN ls\nENV NCCL_BUFFSIZE=1M\n")->fixed(),
+            "FROM x\nRUN ls\nENV NCCL_BUFFSIZE=1048576\n");
+}
+
+TEST(Fix, AFileWithoutAFinalLineEnd) {
+  EXPECT_EQ(unified_diff("a", "x\ny", "x\n"),
+            "--- a/a\n+++ b/a\n@@ -1,2 +1 @@\n x\n-y\n\\ No newline at end of file\n");
+  EXPECT_EQ(unified_diff("a", "x\n", "x\n"), "");
+}
+
+TEST(Report, EveryFindingHasItsTexts) {
+  const auto result = judged("a.env", "NCCL_IB_TIMEOUT=1800\nNCCL_P2P_DISABLE=1\n");
+  for (const auto& one : result->report.found) {
+    EXPECT_FALSE(one.finding.title.empty());
+    EXPECT_FALSE(one.finding.remedy.empty());
+    EXPECT_FALSE(one.finding.impact.empty());
+    EXPECT_FALSE(one.finding.reference.empty());
+    EXPECT_FALSE(one.finding.action.empty());
+    EXPECT_THAT(one.finding.evidence[0].source, HasSubstr("a.env:"));
+  }
+  EXPECT_THAT(result->report.checked, ::testing::Contains("NCCL23"));
+}
+
+}  // namespace
+}  // namespace topotune::lint
