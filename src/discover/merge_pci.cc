@@ -46,18 +46,14 @@ PciKind kind_by_name(const LspciDevice& device) {
   return has(name, "Ethernet Controller") || has(name, "Ethernet controller") ? PciKind::nic : PciKind::other;
 }
 
-// Takes what `from` knows more than `to`.
-void merge_device(LspciDevice& to, const LspciDevice& from) {
-  if (to.name.empty()) to.name = from.name;
-  if (to.class_name.empty()) to.class_name = from.class_name;
-  if (to.port_type.empty()) to.port_type = from.port_type;
+// What lspci's device and the topology's have in common.
+template <class To>
+void take_facts(To& to, const LspciDevice& from) {
   take(to.class_code, from.class_code);
   take(to.vendor, from.vendor);
   take(to.device, from.device);
   take(to.subsystem_vendor, from.subsystem_vendor);
   take(to.subsystem_device, from.subsystem_device);
-  take(to.secondary, from.secondary);
-  take(to.subordinate, from.subordinate);
   take(to.current.gts, from.current.gts);
   take(to.current.width, from.current.width);
   take(to.capable.gts, from.capable.gts);
@@ -68,6 +64,16 @@ void merge_device(LspciDevice& to, const LspciDevice& from) {
   take(to.max_payload, from.max_payload);
   take(to.ats_enabled, from.ats_enabled);
   take(to.driver, from.driver);
+}
+
+// Takes what `from` knows more than `to`.
+void merge_device(LspciDevice& to, const LspciDevice& from) {
+  if (to.name.empty()) to.name = from.name;
+  if (to.class_name.empty()) to.class_name = from.class_name;
+  if (to.port_type.empty()) to.port_type = from.port_type;
+  take_facts(to, from);
+  take(to.secondary, from.secondary);
+  take(to.subordinate, from.subordinate);
   take(to.numa, from.numa);
   to.all_ones |= from.all_ones;
   to.denied |= from.denied;
@@ -126,21 +132,7 @@ bool is_end(PciKind kind) {
 
 void fill_details(model::PciDevice& to, const PciSeen& entry) {
   const auto& from = entry.device;
-  take(to.class_code, from.class_code);
-  take(to.vendor, from.vendor);
-  take(to.device, from.device);
-  take(to.subsystem_vendor, from.subsystem_vendor);
-  take(to.subsystem_device, from.subsystem_device);
-  take(to.current.gts, from.current.gts);
-  take(to.current.width, from.current.width);
-  take(to.capable.gts, from.capable.gts);
-  take(to.capable.width, from.capable.width);
-  take(to.acs_capability, from.acs_capability);
-  take(to.acs_control, from.acs_control);
-  take(to.max_read_request, from.max_read_request);
-  take(to.max_payload, from.max_payload);
-  take(to.ats_enabled, from.ats_enabled);
-  take(to.driver, from.driver);
+  take_facts(to, from);
   if (from.numa && *from.numa >= 0) take(to.numa, from.numa);
   if (from.all_ones) to.config_all_ones = true;
   if (from.denied) to.config_why = "denied";

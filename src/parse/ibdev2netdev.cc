@@ -4,7 +4,6 @@
 
 #include "base/bdf.h"
 #include "base/text.h"
-#include "parse/line_reader.h"
 
 namespace topotune::parse {
 namespace {
@@ -57,25 +56,11 @@ std::optional<PortRecord> record_of(std::string_view line) {
 
 bool looks_like_ibdev2netdev(std::string_view text) {
   if (text.find("==>") == std::string_view::npos) return false;
-  for (LineReader reader(text); reader.next();) {
-    if (reader.line().size() < 4096 && record_of(reader.line())) return true;
-  }
-  return false;
+  return has_port_line(text, record_of);
 }
 
 Result<RdmaPorts> parse_ibdev2netdev(std::string_view text) {
-  RdmaPorts out;
-  for (LineReader reader(text); reader.next();) {
-    if (reader.line().size() >= 4096) continue;
-    auto record = record_of(reader.line());
-    if (!record) continue;
-    if (out.ports.size() >= kMaxRecords) return too_many("ports", reader.number());
-    record->line = reader.number();
-    out.devices.push_back(record->port.device);
-    out.ports.push_back(std::move(*record));
-  }
-  if (out.ports.empty()) return not_a("ibdev2netdev");
-  return out;
+  return read_port_lines(text, "ibdev2netdev", record_of);
 }
 
 }  // namespace topotune::parse

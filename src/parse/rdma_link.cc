@@ -1,7 +1,6 @@
 #include "parse/rdma_link.h"
 
 #include "base/text.h"
-#include "parse/line_reader.h"
 
 namespace topotune::parse {
 namespace {
@@ -38,25 +37,13 @@ std::optional<PortRecord> record_of(std::string_view text) {
 
 bool looks_like_rdma_link(std::string_view text) {
   if (text.find("physical_state") == std::string_view::npos) return false;
-  for (LineReader reader(text); reader.next();) {
-    if (reader.line().size() < 4096 && record_of(reader.line())) return true;
-  }
-  return false;
+  return has_port_line(text, record_of);
 }
 
 Result<RdmaPorts> parse_rdma_link(std::string_view text) {
-  RdmaPorts out;
-  for (LineReader reader(text); reader.next();) {
-    if (reader.line().size() >= 4096) continue;
-    auto record = record_of(reader.line());
-    if (!record) continue;
-    if (out.ports.size() >= kMaxRecords) return too_many("ports", reader.number());
-    record->line = reader.number();
-    record->lines["state"] = record->lines["phys_state"] = reader.number();
-    out.devices.push_back(record->port.device);
-    out.ports.push_back(std::move(*record));
-  }
-  if (out.ports.empty()) return not_a("rdma link");
+  auto out = read_port_lines(text, "rdma link", record_of);
+  if (!out) return out;
+  for (auto& record : out->ports) record.lines["state"] = record.lines["phys_state"] = record.line;
   return out;
 }
 

@@ -8,6 +8,38 @@
 #include "base/text.h"
 #include "parse/line_reader.h"
 
+namespace topotune::parse {
+
+namespace {
+
+constexpr std::size_t kMaxPortLine = 4096;
+
+}  // namespace
+
+bool has_port_line(std::string_view text, ReadPortLine read) {
+  for (LineReader reader(text); reader.next();) {
+    if (reader.line().size() < kMaxPortLine && read(reader.line())) return true;
+  }
+  return false;
+}
+
+Result<RdmaPorts> read_port_lines(std::string_view text, std::string_view kind, ReadPortLine read) {
+  RdmaPorts out;
+  for (LineReader reader(text); reader.next();) {
+    if (reader.line().size() >= kMaxPortLine) continue;
+    auto record = read(reader.line());
+    if (!record) continue;
+    if (out.ports.size() >= kMaxRecords) return too_many("ports", reader.number());
+    record->line = reader.number();
+    out.devices.push_back(record->port.device);
+    out.ports.push_back(std::move(*record));
+  }
+  if (out.ports.empty()) return not_a(kind);
+  return out;
+}
+
+}  // namespace topotune::parse
+
 namespace topotune::parse::rdma {
 namespace {
 

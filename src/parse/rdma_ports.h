@@ -28,6 +28,13 @@ struct RdmaPorts {
   std::vector<std::string> errors;   // "ibpanic: … stat of IB device 'mlx5_8' failed"
 };
 
+// Texts with one port a line (ibdev2netdev, rdma link). `read` understands one line; nothing: it is another line. Lines of
+// 4096 characters or more are none.
+using ReadPortLine = std::optional<PortRecord> (*)(std::string_view line);
+bool has_port_line(std::string_view text, ReadPortLine read);
+// The ports in the text's order, each with its line. Errors: not_a(kind) without any, too_many().
+Result<RdmaPorts> read_port_lines(std::string_view text, std::string_view kind, ReadPortLine read);
+
 namespace rdma {
 // "Active", "PORT_ACTIVE (4)", "4: ACTIVE" -> "ACTIVE"; likewise DOWN, INIT, ARMED. Nothing for other words.
 std::optional<std::string> port_state(std::string_view text);
