@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -49,20 +50,25 @@ int write_nccl_xml(const ShowOptions& options, const Globals& globals, const mod
   return write_file(globals, options.nccl_xml, text);
 }
 
+// The files that options ask for; nothing when they ask for none.
+std::optional<int> write_files(const ShowOptions& options, const Globals& globals,
+                               const model::Topology& topology) {
+  std::optional<int> status;
+  if (!options.svg.empty())
+    status = write_file(globals, options.svg, emit::topology_svg(topology, model::paths_of(topology)));
+  if (!options.nccl_xml.empty() && status.value_or(kOk) == kOk)
+    status = write_nccl_xml(options, globals, topology);
+  return status;
+}
+
 int show(const ShowOptions& options, const Globals& globals) {
   const auto input = load_input(options.input, globals);
   if (!input) return report(input.error());
   const auto& topology = input->machine.topology;
   say_warnings(globals, topology);
-  if (!options.nccl_xml.empty()) {
-    const int status = write_nccl_xml(options, globals, topology);
-    if (status != kOk || !globals.json) return status;
-  }
-  if (!options.svg.empty()) {
-    const auto text = emit::topology_svg(topology, model::paths_of(topology));
-    const int status = write_file(globals, options.svg, text);
-    if (status != kOk || !globals.json) return status;
-  }
+  if (const auto status = write_files(options, globals, topology);
+      status && (*status != kOk || !globals.json))
+    return *status;
   if (globals.json) return write_result(globals, emit::topology_json(topology));
   const bool color = use_color(globals);
   return write_result(globals, options.tree ? emit::tree_text(topology, color)

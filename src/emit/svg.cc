@@ -35,7 +35,6 @@ constexpr double kCpuHeight = 46;
 constexpr double kSwitchHeight = 24;
 constexpr double kChipHeight = 32;
 constexpr double kChipGap = 5;
-constexpr double kGpuHeight = 62;
 constexpr double kMaxWidth = 2000;  // then nodes go on in a new row
 constexpr std::size_t kMaxColumns = 16;
 
@@ -84,7 +83,8 @@ bool is_narrow(const model::PciDevice& device) {
 // NUMA nodes and their groups from left to right, in rows; GPUs at the foot of each node, NVLinks below.
 class Layout {
  public:
-  explicit Layout(const Scene& scene) : scene_(scene) {
+  // `gpu_lines`: lines of small text below a GPU's id.
+  Layout(const Scene& scene, int gpu_lines) : scene_(scene), gpu_height_(36 + 15 * gpu_lines) {
     column_ = scene.gpus <= 8 ? 112 : scene.gpus <= 16 ? 98 : 90;
     for (const auto& node : scene.nodes) add_node(node);
     place_rows();
@@ -140,6 +140,7 @@ class Layout {
   void place_rows() {
     for (const auto& row : rows_) width_ = std::max(width_, row.width + 2 * kMargin);
     width_ = std::max(width_, 640.0);
+    for (std::size_t i = 0; i < rows_.size(); ++i) place_row(rows_[i], i, 0);  // for link_zone
     double y = kTop;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       place_row(rows_[i], i, y);
@@ -153,7 +154,7 @@ class Layout {
     row.y = y;
     const double chips = static_cast<double>(row.chip_rows) * (kChipHeight + kChipGap);
     row.gpu_y = y + kPadding + kCpuHeight + 22 + kSwitchHeight + 12 + chips + 8;
-    row.bottom = row.gpu_y + kGpuHeight + kPadding;
+    row.bottom = row.gpu_y + gpu_height_ + kPadding;
     double x = (width_ - row.width) / 2;
     for (auto& node : row.nodes) {
       node.box = {x, y, node.box.width, row.bottom - y};
@@ -170,7 +171,7 @@ class Layout {
       group.x = x;
       for (std::size_t i = 0; i < group.group->gpus.size(); ++i)
         gpus_[group.group->gpus[i]] = {
-            {x + static_cast<double>(i) * column_ + 4, gpu_y, column_ - 8, kGpuHeight}, row};
+            {x + static_cast<double>(i) * column_ + 4, gpu_y, column_ - 8, gpu_height_}, row};
       x += group.width + kGroupGap;
     }
   }
@@ -199,6 +200,7 @@ class Layout {
 
  private:
   const Scene& scene_;
+  double gpu_height_;
   double column_ = 112, width_ = 0, height_ = 0;
   std::vector<PlacedRow> rows_;
   std::map<std::size_t, Spot> gpus_;
@@ -207,9 +209,14 @@ class Layout {
 class Drawing {
  public:
   Drawing(const Topology& topology, const std::vector<model::Path>& paths)
-      : topology_(topology), paths_(paths), scene_(scene_of(topology, paths, kMaxDrawn)), layout_(scene_) {
-    for (const auto& island : scene_.islands) linked_.insert(island.gpus.begin(), island.gpus.end());
-    for (const auto& device : topology.pci) pci_.emplace(device.id, &device);
+      : topology_(topology),
+        paths_(paths),
+        scene_(scene_of(topology, paths, kMaxDrawn)),
+        linked_(linked_gpus()),
+        pci_(pci_devices()),
+        layout_(scene_, gpu_lines()) {
+    find_far_nodes();
+    place_ends();
   }
 
   std::string text() {
@@ -222,11 +229,24 @@ class Drawing {
   }
 
  private:
+  std::set<std::size_t> linked_gpus() const {
+    std::set<std::size_t> out;
+    for (const auto& island : scene_.islands) out.insert(island.gpus.begin(), island.gpus.end());
+    return out;
+  }
+
+  std::map<std::string, const model::PciDevice*> pci_devices() const {
+    std::map<std::string, const model::PciDevice*> out;
+    for (const auto& device : topology_.pci) out.emplace(device.id, &device);
+    return out;
+  }
+
   // --- title and legend ---
 
   void title() {
     const double room = layout_.width() - 2 * kMargin;
-    const std::string name = topology_.source.name.empty() ? "GPU topology" : topology_.source.name;
+    const auto& given = topology_.source.name;
+    const std::string name = given.empty() ? "GPU topology" : given.substr(given.find_last_of('/') + 1);
     canvas_.text(kMargin, 38, SvgCanvas::fit(name, room, 20), {20, kInk, "start", true, false});
     canvas_.text(kMargin, 60, SvgCanvas::fit(subtitle(), room, 12.5), {12.5, kQuiet, "start", false, false});
   }
@@ -238,7 +258,7 @@ class Drawing {
   std::string subtitle() const {
     std::string out = plural(topology_.gpus.size(), "GPU") + ", " + plural(topology_.nics.size(), "NIC");
     const auto shape = model::shape_of(topology_, paths_);
-    out += shape.name == "none" ? "; no NVLink" : "; " + shape.name;
+    out += shape.name == "none" ? "; no NVLink shown" : "; " + shape.name;
     if (scene_.gpus < topology_.gpus.size() || scene_.nics < topology_.nics.size())
       out += fmt::format("; drawn: {} and {}", plural(scene_.gpus, "GPU"), plural(scene_.nics, "NIC"));
     if (!topology_.source.complete) out += "; the input is incomplete";
@@ -291,7 +311,7 @@ class Drawing {
 
   // What lies between two neighbours: the link of two CPUs.
   void draw_between(const PlacedNode& left, const PlacedNode& right) {
-    if (left.node == right.node || !has(PathType::sys)) return;
+    if (!far_.contains(std::minmax(left.node, right.node))) return;
     const double y = left.box.y + kPadding + kCpuHeight / 2;
     const double x1 = cpu_bar(left).right(), x2 = cpu_bar(right).x;
     for (const double shift : {-2.5, 2.5})
@@ -299,8 +319,20 @@ class Drawing {
     tag((x1 + x2) / 2, y, "SYS", PathType::sys);
   }
 
-  bool has(PathType type) const {
-    return std::ranges::any_of(paths_, [&](const model::Path& p) { return p.type == type; });
+  void find_far_nodes() {
+    std::map<std::string_view, const SceneNode*> node_of;
+    for (const auto& node : scene_.nodes) {
+      for (const auto& group : node.groups) {
+        for (const auto i : group.gpus) node_of[topology_.gpus[i].id] = &node;
+        for (const auto i : group.nics) node_of[topology_.nics[i].id] = &node;
+      }
+    }
+    for (const auto& path : paths_) {
+      const auto a = node_of.find(path.a), b = node_of.find(path.b);
+      if (path.type != PathType::sys || a == node_of.end() || b == node_of.end()) continue;
+      if (a->second != b->second && is_placed(*a->second) && is_placed(*b->second))
+        far_.insert(std::minmax(a->second, b->second));
+    }
   }
 
   void draw_row(const PlacedRow& row) {
@@ -310,21 +342,27 @@ class Drawing {
     }
   }
 
-  std::string node_name(const SceneNode& node) const {
-    if (node.numa.empty()) return "NUMA node unknown";
-    return fmt::format("NUMA {}", fmt::join(node.numa, ", "));
+  static bool is_placed(const SceneNode& node) { return !node.numa.empty() || !node.cpus.empty(); }
+
+  static std::pair<std::string, std::string> node_words(const SceneNode& node) {
+    if (!is_placed(node)) return {"Place unknown", "the input does not tell the NUMA node"};
+    const std::string cpus = "CPUs " + node.cpus;
+    if (node.numa.empty()) return {cpus, "number of the NUMA node unknown"};
+    return {fmt::format("NUMA {}", fmt::join(node.numa, ", ")), node.cpus.empty() ? "" : cpus};
   }
 
   void draw_cpu(const PlacedNode& placed) {
     const Rect bar = cpu_bar(placed);
     const auto& node = *placed.node;
-    canvas_.begin_group(node_name(node));
-    canvas_.box(bar, {"#d9e2ec", "#9fb3c8", 1.2, 7, ""});
-    const std::string name = node_name(node) + (placed.continued ? " (continued)" : "");
-    canvas_.text(bar.x + 12, bar.y + 19, name, {13.5, kInk, "start", true, false});
+    auto [name, below] = node_words(node);
+    canvas_.begin_group(name);
+    canvas_.box(bar, {"#d9e2ec", "#9fb3c8", 1.2, 7, is_placed(node) ? "" : "5 4"});
+    if (placed.continued) name += " (continued)";
     const double room = bar.width - (node.inside ? 76 : 24);
-    const std::string cpus = node.cpus.empty() ? "" : "CPUs " + node.cpus;
-    canvas_.text(bar.x + 12, bar.y + 36, SvgCanvas::fit(cpus, room, 11), {11, kQuiet, "start", false, false});
+    canvas_.text(bar.x + 12, bar.y + 19, SvgCanvas::fit(name, room, 13.5),
+                 {13.5, kInk, "start", true, false});
+    canvas_.text(bar.x + 12, bar.y + 36, SvgCanvas::fit(below, room, 11),
+                 {11, kQuiet, "start", false, false});
     if (node.inside) tag(bar.right() - 32, bar.y + kCpuHeight / 2, name_of(*node.inside), *node.inside);
     canvas_.end_group();
   }
@@ -336,10 +374,11 @@ class Drawing {
     const double cpu = cpu_bar(node).bottom();
     const Rect bar{placed.x + 2, cpu + 22, placed.width - 4, kSwitchHeight};
     const double from = group.switched ? bar.bottom() : cpu;
+    wire_ = {kWire, 1.8, group.switched || is_placed(*node.node) ? "" : "3 4"};
     if (group.switched) canvas_.line(bar.middle(), cpu, bar.middle(), bar.y, {kWire, 2.4, ""});
     for (std::size_t i = 0; i < group.gpus.size(); ++i) {
       const double x = placed.x + static_cast<double>(i) * layout_.column() + 14;
-      canvas_.line(x, from, x, row.gpu_y, {kWire, 1.8, ""});
+      canvas_.line(x, from, x, row.gpu_y, wire_);
     }
     draw_chips(placed, from, cpu + 22 + kSwitchHeight + 12);
     if (group.switched) draw_switch(bar, group);
@@ -350,12 +389,13 @@ class Drawing {
     const auto color = group.type ? color_of(*group.type) : kWire;
     canvas_.begin_group("PCIe switch " + group.bridge);
     canvas_.box(bar, {"#ffffff", color, 1.6, 5, ""});
-    std::string label = "PCIe switch";
-    const std::string longer = label + " " + group.bridge;
-    const double room = bar.width - (group.type ? 62 : 16);
-    if (!group.bridge.empty() && SvgCanvas::text_width(longer, 10.5) <= room) label = longer;
-    canvas_.text(bar.x + 9, bar.y + 16, SvgCanvas::fit(label, room, 10.5),
-                 {10.5, kInk, "start", false, false});
+    const double room = bar.width - (group.type ? 52 : 16);
+    for (const auto& label :
+         {"PCIe switch " + group.bridge, std::string("PCIe switch"), std::string("switch")}) {
+      if (SvgCanvas::text_width(label, 10.5) > room) continue;
+      canvas_.text(bar.x + 9, bar.y + 16, label, {10.5, kInk, "start", false, false});
+      break;
+    }
     if (group.type) tag(bar.right() - 24, bar.y + kSwitchHeight / 2, name_of(*group.type), *group.type);
     canvas_.end_group();
   }
@@ -370,7 +410,7 @@ class Drawing {
     for (std::size_t column = 0; column < placed.columns; ++column) {
       const double x = placed.x + static_cast<double>(column) * layout_.column() + 14;
       if (column >= placed.group->gpus.size() && ends[column] > 0)
-        canvas_.line(x, from, x, ends[column], {kWire, 1.8, ""});
+        canvas_.line(x, from, x, ends[column], wire_);
     }
     for (std::size_t i = 0; i < nics.size(); ++i) {
       const double x = placed.x + static_cast<double>(i % placed.columns) * layout_.column();
@@ -401,29 +441,47 @@ class Drawing {
     return found == pci_.end() ? nullptr : found->second;
   }
 
-  // What a person wants to know first of a GPU: a narrow link, else its name, else its address.
+  struct GpuLine {
+    std::string text;
+    std::string_view color = kQuiet;
+  };
+
+  // The small text of a GPU: its name or address, then what is wrong with it or its PCI link.
+  std::vector<GpuLine> lines_of(std::size_t index) const {
+    const auto& gpu = topology_.gpus[index];
+    const auto* pci = pci_of(gpu);
+    std::vector<GpuLine> out;
+    out.push_back({gpu.name ? short_name(*gpu.name) : gpu.bdf.value_or("")});
+    if (pci != nullptr && is_narrow(*pci))
+      out.push_back({fmt::format("x{} of x{}", *pci->current.width, *pci->capable.width), kBad});
+    else if (!linked_.empty() && !linked_.contains(index))
+      out.push_back({"no NVLink", kBad});
+    else if (pci != nullptr)
+      out.push_back({link_text(pci->current)});
+    std::erase_if(out, [](const GpuLine& line) { return line.text.empty(); });
+    return out;
+  }
+
+  int gpu_lines() const {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < scene_.gpus; ++i) most = std::max(most, lines_of(i).size());
+    return static_cast<int>(most);
+  }
+
   void draw_gpu(std::size_t index) {
     const auto& gpu = topology_.gpus[index];
     const Rect box = layout_.gpus().at(index).box;
-    const auto* pci = pci_of(gpu);
     const bool apart = !linked_.empty() && !linked_.contains(index);
     canvas_.begin_group(fmt::format("{} {} {}", gpu.id, gpu.name.value_or(""), gpu.bdf.value_or("")));
     canvas_.box(box, {"#e9f5e3", "#5a9a3c", 1.6, 7, apart ? "5 4" : ""});
-    canvas_.text(box.middle(), box.y + 22, gpu.id, {15, kInk, "middle", true, false});
-    const std::string name = gpu.name ? short_name(*gpu.name) : gpu.bdf.value_or("");
-    canvas_.text(box.middle(), box.y + 38, SvgCanvas::fit(name, box.width - 8, 10),
-                 {10, kQuiet, "middle", false, false});
-    const auto [text, color] = third_line(pci, apart);
-    canvas_.text(box.middle(), box.y + 53, SvgCanvas::fit(text, box.width - 6, 9.5),
-                 {9.5, color, "middle", color == kBad, false});
+    double y = box.y + 23;
+    canvas_.text(box.middle(), y, gpu.id, {15, kInk, "middle", true, false});
+    for (const auto& line : lines_of(index)) {
+      y += 15;
+      canvas_.text(box.middle(), y, SvgCanvas::fit(line.text, box.width - 6, 10),
+                   {10, line.color, "middle", line.color == kBad, false});
+    }
     canvas_.end_group();
-  }
-
-  static std::pair<std::string, std::string_view> third_line(const model::PciDevice* pci, bool apart) {
-    if (pci != nullptr && is_narrow(*pci))
-      return {fmt::format("x{} of x{}", *pci->current.width, *pci->capable.width), kBad};
-    if (apart) return {"no NVLink", kBad};
-    return {pci == nullptr ? "" : link_text(pci->current), kQuiet};
   }
 
   // --- NVLink ---
@@ -502,13 +560,28 @@ class Drawing {
             edge.links == 0 ? "6 4" : ""};
   }
 
-  // Ends of several arcs at one GPU stand side by side: those to the left leave it left.
+  // Arcs leave a GPU side by side: the nearest neighbours outermost, so that arcs nest instead of crossing.
+  void place_ends() {
+    std::map<std::size_t, std::vector<std::size_t>> peers;
+    for (const auto& edge : scene_.edges) {
+      peers[edge.a].push_back(edge.b);
+      peers[edge.b].push_back(edge.a);
+    }
+    for (auto& [gpu, all] : peers) {
+      const Rect& own = layout_.gpus().at(gpu).box;
+      const auto turn = [&](std::size_t peer) {
+        const double way = layout_.gpus().at(peer).box.x - own.x;
+        return way < 0 ? -1 / (1 - way) : 1 / (1 + way);
+      };
+      std::ranges::sort(all, {}, turn);
+      const double step = (own.width - 20) / static_cast<double>(all.size());
+      for (std::size_t i = 0; i < all.size(); ++i)
+        ends_[{gpu, all[i]}] = own.x + 10 + step * (static_cast<double>(i) + 0.5);
+    }
+  }
+
   std::pair<double, double> ends_of(const SceneEdge& edge) const {
-    const Rect &a = layout_.gpus().at(edge.a).box, &b = layout_.gpus().at(edge.b).box;
-    const double apart = std::abs(a.middle() - b.middle()) / layout_.column();
-    const double shift = std::min(8 + apart * 4, a.width / 2 - 10);
-    return a.x < b.x ? std::pair{a.middle() + shift, b.middle() - shift}
-                     : std::pair{b.middle() + shift, a.middle() - shift};
+    return std::minmax(ends_.at({edge.a, edge.b}), ends_.at({edge.b, edge.a}));
   }
 
   void draw_edge(const SceneEdge& edge) {
@@ -525,7 +598,7 @@ class Drawing {
     const auto &a = layout_.gpus().at(edge.a), &b = layout_.gpus().at(edge.b);
     if (a.row != b.row || edge.links == 0) return;
     const auto [x1, x2] = ends_of(edge);
-    const std::string word = fmt::format("{}{}", edge.type == PathType::xgmi ? "xGMI " : "NV", edge.links);
+    const std::string word = fmt::format("{}{}", edge.type == PathType::xgmi ? "" : "NV", edge.links);
     canvas_.text((x1 + x2) / 2, a.box.bottom() + kPadding + layout_.arc_depth(a.box, b.box) + 4, word,
                  {11, edge_style(edge).stroke, "middle", true, true});
   }
@@ -533,10 +606,14 @@ class Drawing {
   const Topology& topology_;
   const std::vector<model::Path>& paths_;
   Scene scene_;
+  std::set<std::size_t> linked_;  // GPUs with an NVLink to another one
+  std::map<std::string, const model::PciDevice*> pci_;
   Layout layout_;
   SvgCanvas canvas_;
-  std::set<std::size_t> linked_;
-  std::map<std::string, const model::PciDevice*> pci_;
+  LineStyle wire_;                                               // of the group being drawn
+  std::set<std::pair<const SceneNode*, const SceneNode*>> far_;  // nodes with a SYS path between them
+  std::map<std::pair<std::size_t, std::size_t>, double>
+      ends_;  // (GPU, peer) -> x where the arc leaves the GPU
 };
 
 }  // namespace
