@@ -79,6 +79,7 @@ std::string label_of(std::string_view what) {
     if (what.starts_with(prefix))
       return fmt::format("{} {}", prefix.substr(0, prefix.size() - 1), what.substr(prefix.size()));
   }
+  if (what.starts_with("nvlinks_to_")) return fmt::format("NVLinks to {}", what.substr(11));
   std::ranges::replace(out, '_', ' ');
   return unit.empty() ? out : out + " (bytes)";
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -25,14 +26,17 @@ bool any_of_names(const Range& names, std::string_view name) {
 }
 
 // Names that many machines and people share: not worth hiding, and part of other words everywhere.
-constexpr std::array<std::string_view, 34> kCommon{
-    "localhost", "localdomain", "local", "linux",  "debian",   "ubuntu",    "centos",  "rocky",     "rhel",
-    "fedora",    "kernel",      "host",  "node",   "server",   "gpu",       "cpu",     "nic",       "vm",
-    "nvidia",    "root",        "admin", "user",   "users",    "none",      "unknown", "container", "pod",
-    "nobody",    "home",        "data",  "shared", "ec2-user", "azureuser", "slurm"};
+constexpr std::array<std::string_view, 40> kCommon{
+    "localhost", "localdomain", "local",  "linux",  "debian", "ubuntu", "centos", "rocky",
+    "rhel",      "fedora",      "kernel", "host",   "node",   "server", "gpu",    "cpu",
+    "nic",       "vm",          "root",   "nvidia", "admin",  "user",   "users",  "none",
+    "unknown",   "container",   "pod",    "nobody", "home",   "data",   "shared", "ec2-user",
+    "azureuser", "slurm",       "dgx",    "hgx",    "h100",   "h200",   "a100",   "b200"};
+// Words of JSON and of programs that know no name: never a name.
+constexpr std::array<std::string_view, 6> kNoName{"localhost", "none", "unknown", "true", "false", "null"};
 
 bool is_common(std::string_view name) {
-  return name.size() < 2 || any_of_names(kCommon, to_lower(name)) ||
+  return name.size() < 2 || any_of_names(kCommon, to_lower(name)) || any_of_names(kNoName, to_lower(name)) ||
          std::ranges::all_of(name, [](char c) { return is_digit(c) || c == '.'; });
 }
 
@@ -91,6 +95,30 @@ std::optional<std::uint64_t> guid_from(std::string_view text) {
     if (c != ':') digits += c;
   }
   return digits.size() == 16 ? parse_int<std::uint64_t>(digits, 16) : std::nullopt;
+}
+
+// The value of a host name's key, where it is a common word, which is replaced nowhere else.
+std::string replace_common_hosts(std::string_view text, const Pseudonyms& names) {
+  std::map<std::size_t, std::string_view> found;
+  const auto lower = to_lower(text);
+  for (const std::string_view keyword : {"hostname", "nodename"}) {
+    each_value(text, lower, keyword, [&](std::string_view value) {
+      const auto name = name_at(value);
+      const bool letters =
+          std::ranges::any_of(name, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+      if (letters && is_common(name) && !any_of_names(kNoName, to_lower(name))) {
+        found.emplace(static_cast<std::size_t>(name.data() - text.data()), name);
+      }
+    });
+  }
+  std::string out;
+  std::size_t done = 0;
+  for (const auto& [at, name] : found) {
+    if (at < done) continue;
+    out.append(text.substr(done, at - done)).append(names.host_name(name));
+    done = at + name.size();
+  }
+  return out.append(text.substr(done));
 }
 
 // First pass: what has to be replaced although its form does not tell.
@@ -242,7 +270,7 @@ class Replacer {
   Replacer(const Pseudonyms& names, const Collector& found) : names_(names), found_(found) {}
 
   std::string text(std::string_view original) const {
-    return found_.words.replace(forms(replace_ipv4(original, names_)));
+    return found_.words.replace(forms(replace_ipv4(replace_common_hosts(original, names_), names_)));
   }
   // Where four numbers are a version, not an address.
   std::string version(std::string_view original) const { return found_.words.replace(forms(original)); }

@@ -33,6 +33,20 @@ bool in_system_path(std::string_view text, std::size_t i) {
   return std::ranges::any_of(kRoots, [&](std::string_view root) { return path.starts_with(root); });
 }
 
+bool is_key_char(char c) { return is_alnum(c) || c == '_' || c == '-'; }
+
+// `"...": `, ` ...="`, `<...`: the word that text[i] to text[end] is in.
+bool in_key(std::string_view text, std::size_t i, std::size_t end) {
+  constexpr std::size_t kMaxKey = 64;
+  for (std::size_t n = 0; n < kMaxKey && i > 0 && is_key_char(text[i - 1]); ++n) --i;
+  for (std::size_t n = 0; n < kMaxKey && end < text.size() && is_key_char(text[end]); ++n) ++end;
+  const char before = i == 0 ? ' ' : text[i - 1];
+  const auto after = text.substr(end, 2);
+  if (before == '"') return after.starts_with("\":");
+  if (before == '<' || (before == '/' && i > 1 && text[i - 2] == '<')) return true;
+  return before == ' ' && after == "=\"";
+}
+
 bool is_login(std::string_view text, std::size_t i, std::size_t end) {
   const char before = i == 0 ? ' ' : text[i - 1];
   if ((before == '/' || before == '~') && !in_system_path(text, i)) return true;
@@ -42,7 +56,8 @@ bool is_login(std::string_view text, std::size_t i, std::size_t end) {
 }
 
 bool counts(Words::Where where, std::string_view text, std::size_t i, std::size_t size) {
-  if (where == Words::Where::not_in_system_paths) return !in_system_path(text, i);
+  if (where == Words::Where::not_in_system_paths)
+    return !in_system_path(text, i) && !in_key(text, i, i + size);
   if (where == Words::Where::in_paths_and_logins) return is_login(text, i, i + size);
   return true;
 }

@@ -14,8 +14,9 @@ class Words {
   // Where a word counts.
   enum class Where {
     everywhere,
-    not_in_system_paths,  // not in "/sys/...", "/proc/...", "/usr/..." and relative links: "node0" is also a
-                          // folder there
+    // Not in "/sys/...", "/proc/...", "/usr/..." and relative links ("node0" is also a folder there), nor in
+    // the keys of JSON and XML ("dev" of "dev_port").
+    not_in_system_paths,
     in_paths_and_logins,  // only behind '/' or '~', before '@', or after "user" (names of home folders may be
                           // any word)
   };

@@ -132,7 +132,7 @@ void state_facts(Collector& out, const GpuState* state) {
 std::string gpu_description(const Gpu& gpu) {
   if (gpu.name) return *gpu.name;
   if (gpu.pci_vendor && gpu.pci_device) return fmt::format("{:04x}:{:04x}", *gpu.pci_vendor, *gpu.pci_device);
-  return gpu.id;
+  return "GPU";
 }
 
 void gpu_facts(Collector& out, const Machine& machine, const Labels& labels, const PciIndex& pci) {
@@ -162,7 +162,7 @@ void nic_facts(Collector& out, const Machine& machine, const Labels& labels, con
   for (const auto& port : machine.ports) with_ports.insert(port.device);
   for (const auto& nic : machine.topology.nics) {
     out.about(DiffGroup::nic, label_of(labels.devices, nic.id));
-    out.exists("devices", nic.name.value_or(nic.id));
+    out.exists("devices", nic.link_layer ? *nic.link_layer + " NIC" : "NIC");
     out.maybe("bdf", nic.bdf);
     out.maybe("name", nic.name);
     out.maybe("numa", nic.numa);
@@ -241,7 +241,7 @@ void numa_facts(Collector& out, const Topology& topology) {
     for (const auto& [to, distance] : node.distances)
       out.put(fmt::format("distance_to_{}", to), text_of(distance));
   }
-  if (!topology.numa.empty()) out.complete("numa");
+  if (topology.tree_known) out.complete("numa");  // a matrix names the nodes of its devices only
   out.about(DiffGroup::numa, "host");
   if (!topology.packages.empty()) out.put("packages", text_of(std::uint64_t{topology.packages.size()}));
 }

@@ -266,6 +266,33 @@ TEST(Redact, FoldersOfMountsAreNoHosts) {
   EXPECT_THAT(after, MatchesRegex("(.|\n)* nfs4 host-[0-9a-f]+:/vol rw,addr=10.1.2.3\n"));
 }
 
+TEST(Redact, CommonHostNamesGoWhereTheyAreCalledSo) {
+  Capture capture;
+  capture.answers.emplace(
+      Question{Call::probe, "hwloc"},
+      std::string("<info name=\"HostName\" value=\"vm\"/><info name=\"x\" value=\"vm\"/>"));
+  capture.answers.emplace(
+      Question{Call::probe, "j"},
+      std::string("{\"hostname\":null,\"nodename\":\"localhost\",\"on\":true,\"off\":null}"));
+  const RecordedHost host(redact(capture, {kSalt, {"vm"}, {}}));
+  EXPECT_THAT(
+      *host.probe("hwloc"),
+      MatchesRegex("<info name=\"HostName\" value=\"host-[0-9a-f]+\"/><info name=\"x\" value=\"vm\"/>"));
+  EXPECT_EQ(*host.probe("j"), "{\"hostname\":null,\"nodename\":\"localhost\",\"on\":true,\"off\":null}");
+}
+
+TEST(Redact, NamesThatAreKeysStayKeys) {
+  Capture capture;
+  capture.answers.emplace(Question{Call::probe, "j"},
+                          std::string("{\"dev\":1,\"dev_port\":\"dev\",\"a\":\"/srv/dev/x\"}"));
+  capture.answers.emplace(Question{Call::probe, "x"}, std::string("<dev a=\"1\" dev=\"dev\"></dev>"));
+  const RecordedHost host(redact(capture, {kSalt, {}, {"dev"}}));
+  EXPECT_THAT(
+      *host.probe("j"),
+      MatchesRegex("\\{\"dev\":1,\"dev_port\":\"user-[0-9a-f]+\",\"a\":\"/srv/user-[0-9a-f]+/x\"\\}"));
+  EXPECT_THAT(*host.probe("x"), MatchesRegex("<dev a=\"1\" dev=\"user-[0-9a-f]+\"></dev>"));
+}
+
 TEST(Redact, ConfigurationSpaceInALoopEnds) {
   Capture capture;
   std::string config(4096, '\0');
