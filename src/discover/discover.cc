@@ -10,9 +10,11 @@ model::Machine discover(const host::Host& host) {
   machine.topology.source.name = "live";
   discover_cpu_numa_pci(host, machine);
   discover_gpus(host, machine);
+  discover_xgmi(host, machine);
   discover_nics(host, machine);
   discover_limits(host, machine);
   discover_software(host, machine);
+  discover_fabric(host, machine);
   for (const auto& diagnostic : machine.diagnostics) machine.topology.warnings.push_back(diagnostic);
   return machine;
 }

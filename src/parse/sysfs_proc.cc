@@ -155,13 +155,27 @@ static bool is_driver_version(std::string_view word) {
   });
 }
 
+std::optional<std::string> find_driver_version(std::string_view text) {
+  const auto all = words(text.substr(0, 4096));
+  const auto found = std::ranges::find_if(all, is_driver_version);
+  if (found == all.end()) return std::nullopt;
+  return std::string(*found);
+}
+
 std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text) {
   for (const auto line : lines(text)) {
     if (!line.starts_with("NVRM version:")) continue;
-    const auto fields = words(line);
-    const auto version = std::ranges::find_if(fields, is_driver_version);
-    if (version == fields.end()) return std::nullopt;
-    return NvidiaVersion{std::string(*version), line.find("Open Kernel Module") != std::string_view::npos};
+    auto version = find_driver_version(line);
+    if (!version) return std::nullopt;
+    return NvidiaVersion{std::move(*version), line.find("Open Kernel Module") != std::string_view::npos};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> parse_nvidia_parameter(std::string_view text, std::string_view name) {
+  for (const auto line : lines(text)) {
+    if (!line.starts_with(name) || line.substr(name.size(), 1) != ":") continue;
+    return printable(trim(line.substr(name.size() + 1)));
   }
   return std::nullopt;
 }

@@ -64,6 +64,11 @@ struct NvidiaVersion {
 };
 std::optional<NvidiaVersion> parse_nvidia_version(std::string_view text);
 
+// The first word that is a driver's version: "Fabric Manager version is : 580.95.05" -> "580.95.05".
+std::optional<std::string> find_driver_version(std::string_view text);
+// A row of /proc/driver/nvidia/params: ("NvLinkDisable: 1", "NvLinkDisable") -> "1".
+std::optional<std::string> parse_nvidia_parameter(std::string_view text, std::string_view name);
+
 // "always [madvise] never" -> "madvise".
 std::optional<std::string> parse_bracketed(std::string_view text);
 // "Node 0 MemTotal:       1006452 kB" of /sys/devices/system/node/nodeN/meminfo -> bytes.

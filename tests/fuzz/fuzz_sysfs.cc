@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "parse/kfd.h"
 #include "parse/pci_text.h"
 #include "parse/sysfs_pci.h"
 #include "parse/sysfs_proc.h"
@@ -74,6 +75,15 @@ static void proc(unsigned which, std::string_view text) {
     case 11:
       parse_distances(text);
       break;
+    case 12:
+      parse_nvidia_parameter(text, "NvLinkDisable");
+      break;
+    case 13:
+      parse_kfd_node(text);
+      break;
+    case 14:
+      parse_kfd_link(text);
+      break;
     default:
       device_faults(text, 100);
       break;
@@ -107,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (which < 64)
     pci(which % 7, text);
   else if (which < 192)
-    proc(which % 13, text);
+    proc(which % 16, text);
   else
     rdma(which % 5, text);
   return 0;
