@@ -50,6 +50,12 @@ std::string machine(int gpus) {
   return out + "</system>\n";
 }
 
+void parse(benchmark::State& state) {
+  const auto text = machine(static_cast<int>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(topotune::parse::parse_nccl_topo_xml(text));
+}
+BENCHMARK(parse)->Arg(16)->Unit(benchmark::kMicrosecond);
+
 void parse_and_paths(benchmark::State& state) {
   const auto text = machine(static_cast<int>(state.range(0)));
   for (auto _ : state) {

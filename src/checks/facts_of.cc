@@ -61,8 +61,26 @@ std::string name_of(const model::Nic& nic) { return nic.name.value_or(nic.id); }
 
 std::optional<int> nodes_with_cpus(const model::Topology& topology) {
   if (topology.numa.empty()) return std::nullopt;
-  return static_cast<int>(std::ranges::count_if(
+  const auto count = static_cast<int>(std::ranges::count_if(
       topology.numa, [](const model::NumaNode& node) { return !node.cpus || !node.cpus->empty(); }));
+  const auto kind = topology.source.kind;
+  const bool whole = kind == model::SourceKind::live || kind == model::SourceKind::capture ||
+                     kind == model::SourceKind::hwloc_xml || !topology.numa.front().distances.empty();
+  if (count < 2 && !whole) return std::nullopt;
+  return count;
+}
+
+bool lists_devices(const model::Topology& topology) {
+  const auto kind = topology.source.kind;
+  if (kind == model::SourceKind::nccl_topo_xml || kind == model::SourceKind::rccl_topo_xml) return false;
+  const bool live = kind == model::SourceKind::live || kind == model::SourceKind::capture;
+  return topology.tree_known && (live || !topology.pci.empty());
+}
+
+bool is_on_card_bridge(const model::PciDevice& gpu, const model::PciDevice& bridge) {
+  constexpr std::uint16_t kAti = 0x1002, kAmd = 0x1022;
+  return gpu.vendor == kAti && !bridge.root_port && !bridge.parent.empty() &&
+         (bridge.vendor == kAti || bridge.vendor == kAmd);
 }
 
 bool is_rdma_hardware(const model::Nic& nic) { return nic.rdma && !nic.is_virtual; }

@@ -58,8 +58,14 @@ const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& 
 std::string name_of_device(const model::Topology& topology, const model::PciDevice& device);
 std::string name_of(const model::Nic& nic);
 
-// Nodes that have CPUs. Nothing when the input tells no node.
+// Nodes of the machine that have CPUs. Nothing when the input need not name them all: a matrix and NCCL's XML show the
+// nodes of GPUs only, so that one node proves nothing there.
 std::optional<int> nodes_with_cpus(const model::Topology& topology);
+
+// The input lists the machine's PCI devices, so that an absent one is absent: not NCCL's XML, not a file without any.
+bool lists_devices(const model::Topology& topology);
+// AMD GPUs carry a PCIe switch on the card: the bridge above is the card's own end of the slot.
+bool is_on_card_bridge(const model::PciDevice& gpu, const model::PciDevice& bridge);
 
 // A NIC whose PCI device is a physical or virtual RDMA device (not a software one).
 bool is_rdma_hardware(const model::Nic& nic);

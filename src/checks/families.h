@@ -16,6 +16,7 @@ std::span<const Rule> nvl_rules();
 std::span<const Rule> gpu_rules();
 std::span<const Rule> gdr_rules();
 std::span<const Rule> rdma_rules();
+std::span<const Rule> gid_rules();
 std::span<const Rule> qos_rules();
 std::span<const Rule> ctr_rules();
 std::span<const Rule> kern_rules();

@@ -98,7 +98,7 @@ Outcome check_NUMA07(const Evidence& evidence) {
 Outcome check_NUMA08(const Evidence& evidence) {
   const auto& nodes = evidence.machine->topology.numa;
   if (nodes.empty()) return NotEvaluated{"the machine's NUMA nodes were not read"};
-  if (nodes.size() == 1) return Clean{"one NUMA node"};
+  if (nodes.size() == 1 && nodes_with_cpus(evidence.machine->topology)) return Clean{"one NUMA node"};
   if (std::ranges::all_of(nodes, [](const auto& node) { return node.distances.empty(); }))
     return NotEvaluated{"node distances: not captured"};
   Judge judge("NUMA08");

@@ -405,17 +405,12 @@ bool needs_fabric_manager(const model::PciDevice& device) {
   return device.device == kSwitchV100 || device.device == kSwitchA100 || device.device == kSwitchH100;
 }
 
-bool pci_was_listed(const model::Topology& topology) {
-  return topology.tree_known && (topology.source.kind == model::SourceKind::live ||
-                                 topology.source.kind == model::SourceKind::capture);
-}
-
 Outcome check_NVL08(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   const auto switches = switches_of(machine.topology);
   const bool any =
       std::ranges::any_of(switches, [](const auto* device) { return needs_fabric_manager(*device); });
-  if (!any && (pci_was_listed(machine.topology) || !switches.empty()))
+  if (!any && (lists_devices(machine.topology) || !switches.empty()))
     return Clean{"no NVSwitch that needs it"};
   if (!any) return NotEvaluated{"NVSwitches: not captured"};
   if (!machine.fabric_manager) return missing("state of nvidia-fabricmanager", machine.fabric_manager);
@@ -442,7 +437,7 @@ Outcome check_NVL09(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   if (!switches_of(machine.topology).empty()) return Clean{"NVSwitches are present"};
   if (!machine.fabric_manager) return missing("state of nvidia-fabricmanager", machine.fabric_manager);
-  if (!pci_was_listed(machine.topology)) return NotEvaluated{"NVSwitches: not captured"};
+  if (!lists_devices(machine.topology)) return NotEvaluated{"NVSwitches: not captured"};
   if (*machine.fabric_manager != "failed" && *machine.fabric_manager != "active") return Clean{};
   Judge judge("NVL09");
   judge.found("host", "not enabled", *machine.fabric_manager,

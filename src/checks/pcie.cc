@@ -106,8 +106,8 @@ Outcome check_PCIE01(const Evidence& evidence) {
   const model::PciTree tree(topology);
   const auto all = endpoints(evidence, tree);
   if (all.empty())
-    return links_are_of_a_machine(topology) && topology.tree_known ? Outcome(Clean{"no GPU and no RDMA NIC"})
-                                                                   : Outcome(no_links());
+    return lists_devices(evidence.machine->topology) ? Outcome(Clean{"no GPU and no RDMA NIC"})
+                                                     : Outcome(no_links());
   Judge judge("PCIE01");
   for (const auto& end : all) {
     const auto now = end.device->current.width, best = end.device->capable.width;
@@ -122,8 +122,8 @@ Outcome check_PCIE01(const Evidence& evidence) {
     if (port && *now >= *port) {
       found.severity = model::Severity::info;  // the slot is narrower by design
       found.expected = fmt::format("x{}, the width of its slot", *port);
-    } else if (!port || *now * 2 > *best || !sibling_has_full_width(all, end)) {
-      found.severity = model::Severity::warn;
+    } else if (port && *now * 2 <= *best && sibling_has_full_width(all, end)) {
+      found.severity = model::Severity::error;
     }
   }
   return judge.outcome();
@@ -164,9 +164,8 @@ Outcome check_PCIE02(const Evidence& evidence) {
   const model::PciTree tree(machine.topology);
   const auto all = endpoints(evidence, tree);
   if (all.empty())
-    return links_are_of_a_machine(machine.topology) && machine.topology.tree_known
-               ? Outcome(Clean{"no GPU and no RDMA NIC"})
-               : Outcome(no_links());
+    return lists_devices(evidence.machine->topology) ? Outcome(Clean{"no GPU and no RDMA NIC"})
+                                                     : Outcome(no_links());
   Judge judge("PCIE02");
   for (const auto& end : all) {
     const auto now = end.device->current.gts;
@@ -277,6 +276,7 @@ Outcome check_PCIE04(const Evidence& evidence) {
       judge.unknown(unreadable(end, "capacity of its own link"));
       continue;
     }
+    if (is_on_card_bridge(*end.device, *end.port)) continue;  // its own link is inside the card
     const auto hop = narrowest_hop(bridges_above(tree, *end.device));
     if (!hop || hop->gbytes >= *own * 0.99) continue;
     judge.found(end.name, fmt::format("{:.1f} GB/s, as at the device", *own),
@@ -344,7 +344,7 @@ Outcome check_PCIE07(const Evidence& evidence) {
                 fmt::format("{} bytes", *device.max_read_request),
                 {{sysfs(device, "config"), fmt::format("DevCtl MaxReadReq {}", *device.max_read_request)}});
   }
-  if (!any && topology.pci.empty()) judge.unknown("PCI devices: not captured");
+  if (!any && !lists_devices(topology)) judge.unknown("PCI devices: not captured");
   return judge.outcome(any ? "" : "no rail NIC");
 }
 

@@ -29,7 +29,7 @@ std::string place_of(const RdmaPort& port, std::string_view file) {
 bool active(const RdmaPort& port) { return port.state == "ACTIVE"; }
 bool ethernet(const RdmaPort& port) { return port.link_layer == "Ethernet"; }
 bool software(const RdmaPort& port) {
-  return port.device.starts_with("rxe") || port.device.starts_with("siw");
+  return port.software.value_or(port.device.starts_with("rxe") || port.device.starts_with("siw"));
 }
 
 std::string state_text(const RdmaPort& port) {
@@ -73,9 +73,11 @@ Outcome check_RDMA01(const Evidence& evidence) {
                               {{fmt::format("/sys/bus/pci/devices/{}/driver", device->id), *device->driver}});
     if (vfio) found.severity = Severity::warn;
   }
-  if (!any && !topology.tree_known) judge.unknown("drivers of the NICs: not captured");
-  if (!any && topology.tree_known && !topology.nics.empty() &&
-      topology.source.kind != model::SourceKind::live && topology.source.kind != model::SourceKind::capture)
+  const auto kind = topology.source.kind;
+  const bool live = kind == model::SourceKind::live || kind == model::SourceKind::capture;
+  const bool nics =
+      std::ranges::any_of(topology.pci, [](const auto& d) { return d.kind == model::PciKind::nic; });
+  if (!any && (!lists_devices(topology) || (nics && !live)))
     judge.unknown("drivers of the NICs: not captured");
   return judge.outcome(any ? "" : "no Mellanox or NVIDIA NIC");
 }
@@ -421,8 +423,8 @@ Outcome check_RDMA12(const Evidence& evidence) {
     if (device.vendor == kAmazon && device.device && *device.device >= kFirst && *device.device <= kLast)
       devices.push_back(device.id);
   if (devices.empty())
-    return machine.topology.tree_known ? Outcome(Clean{"no EFA device"})
-                                       : Outcome(NotEvaluated{"PCI devices: not captured"});
+    return lists_devices(machine.topology) ? Outcome(Clean{"no EFA device"})
+                                           : Outcome(NotEvaluated{"PCI devices: not captured"});
   if (!machine.modules) return missing("loaded modules", machine.modules);
   if (machine.modules->contains("efa")) return Clean{};
   if (machine.container.value.value_or(false)) return NotEvaluated{"in a container, modules may be hidden"};
@@ -432,6 +434,70 @@ Outcome check_RDMA12(const Evidence& evidence) {
                {machine.modules.source, "no module efa"}});
   return judge.outcome();
 }
+
+// ---- NCCL08
+
+// The index that NCCL would take; nothing: it looks for one by itself (2.21 and newer), or what it does is
+// not known.
+struct GidChoice {
+  std::optional<int> index;
+  std::string source, why;
+};
+
+GidChoice chosen_gid(const Evidence& evidence) {
+  const auto version = nccl_version_of(evidence);
+  if (evidence.environment) {
+    const auto set = evidence.environment->find("NCCL_IB_GID_INDEX");
+    if (set != evidence.environment->end()) {
+      const auto index = parse_int<int>(trim(set->second));
+      if (index && *index >= 0) return {index, "NCCL_IB_GID_INDEX", set->second};
+    }
+  }
+  if (version.empty()) return {{}, {}, "NCCL_IB_GID_INDEX and NCCL version of the job: not captured"};
+  if (version_at_least(version, "2.21")) return {{}, {}, ""};
+  if (!evidence.environment) return {{}, {}, "NCCL_IB_GID_INDEX of the job: not captured"};
+  return {0, "NCCL " + version, "index 0, the default before 2.21"};
+}
+
+// What is wrong with a port's entry; "" when it can be used.
+std::string fault_of(const RdmaPort& port, int index) {
+  const auto gid = std::ranges::find(port.gids, index, &model::Gid::index);
+  if (gid == port.gids.end() || zero_gid(gid->address)) return "empty";
+  if (link_local(gid->address)) return "link-local (fe80::/64)";
+  return gid->type.find("v1") != std::string::npos ? "of type " + gid->type : "";
+}
+
+Outcome check_NCCL08(const Evidence& evidence) {
+  if (auto none = without_ports(*evidence.machine)) return *none;
+  const auto choice = chosen_gid(evidence);
+  if (!choice.index)
+    return choice.why.empty() ? Outcome(Clean{"this NCCL looks for a usable GID"})
+                              : Outcome(NotEvaluated{choice.why});
+  Judge judge("NCCL08");
+  for (const auto* port : ports_of_jobs(evidence)) {
+    if (port->link_layer == "InfiniBand" || software(*port)) continue;
+    const auto good = std::ranges::find_if(
+        port->gids, [&](const model::Gid& gid) { return fault_of(*port, gid.index).empty(); });
+    const auto fault = fault_of(*port, *choice.index);
+    const bool table_known = port->gids_known.value_or(false) || !port->gids.empty();
+    if (!table_known || (fault == "empty" && !port->gids_known.value_or(false))) {
+      judge.unknown(name_of_port(*port) + ": the whole GID table was not read");
+      continue;
+    }
+    if (fault.empty()) continue;
+    auto lines = gid_lines(*port);
+    lines.insert(lines.begin(), {choice.source, choice.why});
+    auto& found = judge.found(
+        name_of_port(*port),
+        good == port->gids.end() ? "a routable RoCE v2 GID" : fmt::format("index {}", good->index),
+        fmt::format("index {}, {}", *choice.index, fault), std::move(lines));
+    // fe80 works inside one segment, v1 where all peers use it.
+    if (fault != "empty") found.severity = Severity::warn;
+  }
+  return judge.outcome();
+}
+
+constexpr Rule kGidRules[] = {{"NCCL08", check_NCCL08}};
 
 constexpr Rule kRules[] = {{"RDMA01", check_RDMA01}, {"RDMA02", check_RDMA02}, {"RDMA03", check_RDMA03},
                            {"RDMA04", check_RDMA04}, {"RDMA05", check_RDMA05}, {"RDMA06", check_RDMA06},
@@ -482,6 +548,7 @@ constexpr Rule kCtrRules[] = {{"CTR01", one_reading}, {"CTR02", one_reading}, {"
 }  // namespace
 
 std::span<const Rule> rdma_rules() { return kRules; }
+std::span<const Rule> gid_rules() { return kGidRules; }
 std::span<const Rule> qos_rules() { return kQosRules; }
 std::span<const Rule> ctr_rules() { return kCtrRules; }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +40,8 @@ struct Evidence {
   std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)
   std::string nccl_version;         // "--nccl-version" or found; "" unknown
   bool multi_node_job = false;
+  // NCCL_* of the job, from its log or its configuration beside it; nothing: not known.
+  std::optional<std::map<std::string, std::string>> environment;
 };
 
 // One entry a rule; each family file exports a span of these, rules.cc joins them in a visible table.

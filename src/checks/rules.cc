@@ -10,9 +10,9 @@
 namespace topotune::checks {
 namespace {
 
-constexpr std::array kFamilies{topo_rules, matrix_rules, numa_rules, pcie_rules, acs_rules,
-                               nvl_rules,  gpu_rules,    gdr_rules,  rdma_rules, qos_rules,
-                               ctr_rules,  kern_rules,   cont_rules, irq_rules,  ver_rules};
+constexpr std::array kFamilies{topo_rules, matrix_rules, numa_rules, pcie_rules, acs_rules, nvl_rules,
+                               gpu_rules,  gdr_rules,    rdma_rules, qos_rules,  ctr_rules, kern_rules,
+                               cont_rules, irq_rules,    ver_rules,  gid_rules};
 
 const Rule* function_of(std::string_view id) {
   for (const auto family : kFamilies)

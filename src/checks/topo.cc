@@ -398,6 +398,12 @@ void check_speeds(const ParsedFile& file, const Evidence& evidence, Judge& judge
 
 Outcome check_TOPO09(const Evidence& evidence) { return each_file("TOPO09", evidence, check_speeds); }
 
+// An AMD GPU behind the switch on its own card has that switch's bandwidth.
+bool on_card(const Element& device, const Element& above) {
+  const auto vendor = above.get("vendor").value_or("");
+  return device.get("vendor") == "0x1002" && (vendor == "0x1022" || vendor == "0x1002");
+}
+
 struct SlowUplink {
   double gbytes = 0;
   std::vector<const Element*> devices;
@@ -410,10 +416,14 @@ void check_uplinks(const ParsedFile& file, const Evidence&, Judge& judge) {
   const auto& xml = *file.document;
   std::map<std::size_t, SlowUplink> slow;
   for (std::size_t i = 0; i < xml.elements.size(); ++i) {
-    const auto own = is_gpu(xml, xml[i]) || is_nic(xml, xml[i]) ? gbytes_of(xml[i]) : std::nullopt;
+    auto own = is_gpu(xml, xml[i]) || is_nic(xml, xml[i]) ? gbytes_of(xml[i]) : std::nullopt;
     if (!own) continue;
     for (auto at = xml[i].parent; at != Element::kNone && xml[at].name == "pci"; at = xml[at].parent) {
       const auto above = gbytes_of(xml[at]);
+      if (above && at == xml[i].parent && on_card(xml[i], xml[at])) {
+        own = std::min(*own, *above);
+        continue;
+      }
       const bool narrow = above && *above < *own && (*above * 2 < *own || *above < kNoUplinkIsSlower);
       if (!narrow) continue;
       auto& entry = slow[at];

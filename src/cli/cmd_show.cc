@@ -5,6 +5,7 @@
 #include "cli/input.h"
 #include "emit/matrix.h"
 #include "emit/nccl_xml.h"
+#include "emit/svg.h"
 #include "emit/topology_json.h"
 #include "emit/tree.h"
 #include "model/paths.h"
@@ -16,6 +17,7 @@ namespace {
 struct ShowOptions {
   std::string input = "live";
   std::string nccl_xml;  // FILE, "-" is standard output, "" not asked for
+  std::string svg;       // likewise
   bool tree = false;
 };
 
@@ -56,6 +58,11 @@ int show(const ShowOptions& options, const Globals& globals) {
     const int status = write_nccl_xml(options, globals, topology);
     if (status != kOk || !globals.json) return status;
   }
+  if (!options.svg.empty()) {
+    const auto text = emit::topology_svg(topology, model::paths_of(topology));
+    const int status = write_file(globals, options.svg, text);
+    if (status != kOk || !globals.json) return status;
+  }
   if (globals.json) return write_result(globals, emit::topology_json(topology));
   const bool color = use_color(globals);
   return write_result(globals, options.tree ? emit::tree_text(topology, color)
@@ -69,6 +76,7 @@ void add_show(CLI::App& app, Globals& globals, int& status) {
   auto* verb = app.add_subcommand("show", "topology of a machine or of a file");
   verb->add_option("INPUT", options->input, "live (the default), a file, or - for standard input");
   verb->add_flag("--tree", options->tree, "NUMA nodes, host bridges, switches and devices as a tree");
+  verb->add_option("--svg", options->svg, "write a drawing to FILE")->type_name("FILE");
   verb->add_option("--nccl-xml", options->nccl_xml, "write NCCL topology XML (NCCL_TOPO_FILE) to FILE")
       ->type_name("FILE");
   verb->footer(
@@ -76,6 +84,7 @@ void add_show(CLI::App& app, Globals& globals, int& status) {
       "  topotune show                          this machine\n"
       "  topotune show topo.txt                 nvidia-smi topo -m text, also inside a pasted issue\n"
       "  topotune show ncclSystem.xml --json    NCCL or RCCL topology XML as topotune.topology/1\n"
+      "  topotune show --svg node.svg           a drawing of this machine\n"
       "  topotune show --nccl-xml topo.xml      what NCCL_TOPO_FILE takes\n"
       "  lstopo --of xml - | topotune show -    hwloc XML");
   verb->callback([options, &globals, &status] { status = show(*options, globals); });

@@ -8,15 +8,40 @@
 #include <memory>
 
 #include "cli/folder_input.h"
+#include "discover/discover.h"
+#include "host/live_host.h"
+#include "host/recorded_host.h"
 #include "parse/recognise.h"
 
 namespace topotune::cli {
 
 namespace {
 
+// A machine as topology input, named as the user named it.
+Input input_of(model::Machine machine, model::SourceKind kind, const std::string& name) {
+  Input input;
+  input.machine = std::move(machine);
+  input.machine.topology.source.kind = kind;
+  input.machine.topology.source.name = name;
+  input.kind = kind;
+  input.name = name;
+  return input;
+}
+
 // The machine this process runs on, or the one below --sysroot.
-Result<Input> load_live(const Globals&) {
-  return fail(Errc::unsupported, "reading the live machine is not built into this program");
+Result<Input> load_live(const Globals& globals) {
+  if (!globals.sysroot.empty() && !is_folder(globals.sysroot))
+    return fail(Errc::not_found, "--sysroot {}: not a folder", globals.sysroot);
+  auto options = host::live_options_from_environment(globals.sysroot);
+  if (!options) return tl::unexpected(options.error());
+  const host::LiveHost host(std::move(*options));
+  return input_of(discover::discover(host), model::SourceKind::live, globals.sysroot.empty() ? "live" : globals.sysroot);
+}
+
+Result<Input> load_capture(const std::string& name, std::string_view bytes) {
+  auto capture = host::parse_capture(bytes);
+  if (!capture) return tl::unexpected(capture.error());
+  return input_of(discover::discover(host::RecordedHost(std::move(*capture))), model::SourceKind::capture, name);
 }
 
 tl::unexpected<Error> about(const std::string& name, Error error) {
@@ -57,6 +82,8 @@ Result<Input> load_commands(const std::string& name, std::string text) {
 
 Result<Input> load_text(const std::string& name, std::string text, const Globals& globals) {
   if (is_text_kind(globals.kind)) return load_commands(name, std::move(text));
+  const bool capture = globals.kind.empty() ? host::looks_like_capture(text) : globals.kind == name_of(model::SourceKind::capture);
+  if (capture) return load_capture(name, text);
   const auto format = format_for(text, globals);
   if (!format && format.error().code == Errc::unrecognised) {
     auto input = load_commands(name, std::move(text));

@@ -10,5 +10,7 @@ std::string_view nccl_env_tsv();
 std::string_view ucx_env_tsv();
 std::string_view gpus_tsv();
 std::string_view xids_tsv();
+std::string_view path_types_tsv();
+std::string_view counters_tsv();
 
 }  // namespace topotune::data

@@ -15,8 +15,8 @@ std::set<std::string> switches_of(const Merger& merger) {
   for (const auto& one : merger.machine.topology.switches) {
     if (one.kind == "nvswitch") out.insert(one.bdf);
   }
-  for (const auto& [gpu, ends] : merger.far_ends) {
-    for (const auto& end : ends) {
+  for (const auto& [gpu, far] : merger.far_ends) {
+    for (const auto& end : far.ends) {
       if (!end.bdf.empty() && end.link.value_or(0) >= kFirstSwitchPort) out.insert(end.bdf);
     }
   }
@@ -32,12 +32,13 @@ std::string target_of(const model::Topology& topology, const std::set<std::strin
   return switches.contains(bdf) ? bdf : std::string();
 }
 
-void add_link(model::Gpu& gpu, const std::string& to) {
+// A list that is cut off tells that the two are joined, not by how many links.
+void add_link(model::Gpu& gpu, const std::string& to, bool counted) {
   const auto at = std::ranges::find(gpu.links, to, &model::NvLinkGroup::to);
-  if (at != gpu.links.end()) {
+  if (at == gpu.links.end()) {
+    gpu.links.push_back({to, 1, false, {}, counted});
+  } else if (counted) {
     ++at->count;
-  } else {
-    gpu.links.push_back({to, 1, false, {}, true});
   }
 }
 
@@ -72,7 +73,9 @@ void finish_nvlinks(Merger& merger) {
     auto& gpu = topology.gpus[i];
     const auto ends = merger.far_ends.find(i);
     if (gpu.links.empty() && ends != merger.far_ends.end()) {
-      for (const auto& end : ends->second) add_link(gpu, target_of(topology, switches, end.bdf));
+      const auto& far = ends->second;
+      for (const auto& end : far.ends) add_link(gpu, target_of(topology, switches, end.bdf), !far.cut);
+      if (!gpu.nvlinks && !far.cut && !far.ends.empty()) gpu.nvlinks = static_cast<int>(far.ends.size());
     }
     // Links of which no text tells the far end: which pairs they join stays unknown.
     if (gpu.links.empty() && gpu.nvlinks.value_or(0) > 0)

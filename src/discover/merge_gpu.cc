@@ -97,10 +97,8 @@ tl::expected<void, Error> merge_smi(Merger& merger, const Piece& piece, const Re
     merger.set(machine.cuda_driver, *smi->cuda, piece.at(smi->driver_line), "CUDA version of the driver");
   if (smi->error)
     merger.set(machine.nvml_error, *smi->error, piece.at(smi->error_line), "NVML's error", *smi->error);
-  if (smi->nvml) {
-    const auto version = smi->nvml->find('.') == std::string::npos ? *smi->nvml : *smi->nvml;
-    merger.set(machine.nvml_library, version, piece.at(smi->error_line), "NVML library version");
-  }
+  if (smi->nvml)
+    merger.set(machine.nvml_library, *smi->nvml, piece.at(smi->error_line), "NVML library version");
   if (smi->attached)
     merger.set(machine.nvml_gpu_count, *smi->attached, piece.at(std::max(1, smi->attached_line)),
                "number of GPUs");
@@ -139,12 +137,12 @@ void merge_status(Merger& merger, const Piece& piece, const parse::NvLinkGpu& fr
 
 void merge_far_ends(Merger& merger, const parse::NvLinkGpu& from, const model::Gpu& gpu) {
   const auto place = static_cast<std::size_t>(&gpu - merger.machine.topology.gpus.data());
-  auto& ends = merger.far_ends[place];
-  if (!ends.empty()) return;
+  auto& far = merger.far_ends[place];
+  if (!far.ends.empty()) return;
+  far.cut = from.cut;
   for (const auto& [number, link] : from.links) {
-    if (!link.remote_bdf && !link.remote_hidden) continue;
-    ends.push_back({link.remote_bdf.value_or(""), link.remote_link,
-                    link.speed ? std::optional(link.speed->value) : std::nullopt});
+    if (link.remote_bdf || link.remote_hidden)
+      far.ends.push_back({link.remote_bdf.value_or(""), link.remote_link});
   }
 }
 
@@ -219,7 +217,9 @@ tl::expected<void, Error> merge_nvidia_smi_p2p(Merger& merger, const Piece& piec
     for (const int index : matrix.gpus) {
       if (!merger.gpu_for({{}, {}, index, {}})) break;
     }
+    constexpr std::size_t kMaxCells = std::size_t{1} << 20;
     for (const auto& cell : matrix.cells) {
+      if (merger.machine.p2p.size() >= kMaxCells) break;
       merger.machine.p2p.push_back(
           {gpu_name(merger, cell.from), gpu_name(merger, cell.to), matrix.capability, cell.status});
     }

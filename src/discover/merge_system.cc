@@ -222,6 +222,9 @@ Done merge_kernel_log(Merger& merger, const Piece& piece) {
   open_log(merger, piece);
   for (const auto& event : text->events) add_log_line(merger, event.text, piece.at(event.line));
   set_boot_facts(merger, piece, *text);
+  if (text->left_out > 0)
+    merger.warn("left-out", fmt::format("{}: {} more lines of link, bus and IOMMU errors are left out",
+                                        piece.name, text->left_out));
   if (text->earlier_boots)
     merger.warn("earlier-boots", fmt::format("{}: lines of earlier boots are left out", piece.name));
   return {};

@@ -52,7 +52,7 @@ model::Gpu* Merger::gpu_for(const GpuRef& ref) {
     index_gpu(*found);
     return &gpus[*found];
   }
-  if (gpus.size() >= kMaxGpus) return nullptr;
+  if (gpus.size() >= kMaxGpus) return say_too_many("GPUs"), nullptr;
   model::Gpu added;
   const bool free = ref.index && !by_index_.contains(*ref.index) && *ref.index < 1'000'000;
   added.index = free ? *ref.index : next_index_;
@@ -80,7 +80,7 @@ model::GpuState& Merger::state_of(const model::Gpu& gpu) {
 model::RdmaPort* Merger::port_for(const std::string& device, int port) {
   const auto key = fmt::format("{}/{}", device, port);
   if (const auto at = ports_.find(key); at != ports_.end()) return &machine.ports[at->second];
-  if (machine.ports.size() >= kMaxGpus) return nullptr;
+  if (machine.ports.size() >= kMaxGpus) return say_too_many("RDMA ports"), nullptr;
   ports_.emplace(key, machine.ports.size());
   machine.ports.emplace_back();
   machine.ports.back().device = device;
@@ -91,7 +91,7 @@ model::RdmaPort* Merger::port_for(const std::string& device, int port) {
 model::NumaNode* Merger::numa_node(int id) {
   auto& nodes = machine.topology.numa;
   if (const auto at = numa_.find(id); at != numa_.end()) return &nodes[at->second];
-  if (nodes.size() >= kMaxGpus) return nullptr;
+  if (nodes.size() >= kMaxGpus) return say_too_many("NUMA nodes"), nullptr;
   numa_.emplace(id, nodes.size());
   nodes.emplace_back();
   nodes.back().id = id;
@@ -102,6 +102,12 @@ void Merger::warn(std::string code, std::string text) {
   constexpr std::size_t kMaxDiagnostics = 1000;  // what follows would not be read
   if (machine.diagnostics.size() < kMaxDiagnostics)
     machine.diagnostics.push_back({std::move(code), std::move(text), {}});
+}
+
+void Merger::say_too_many(std::string_view what) {
+  if (too_many_said_) return;
+  too_many_said_ = true;
+  warn("too-many", fmt::format("more than {} {}: the rest is left out", kMaxGpus, what));
 }
 
 void Merger::contradiction(std::string_view what, std::string_view before, std::string_view now) {

@@ -90,11 +90,14 @@ class Merger {
   // Far ends of NVLinks as printed, resolved by finish(): GPU place -> (address or "", link number there,
   // speed).
   struct FarEnd {
-    std::string bdf;
+    std::string bdf;  // "" where the text hides it
     std::optional<int> link;
-    std::optional<double> speed;
   };
-  std::map<std::size_t, std::vector<FarEnd>> far_ends;
+  struct FarEnds {
+    std::vector<FarEnd> ends;
+    bool cut = false;  // the text ends before the list does: how many there are is unknown
+  };
+  std::map<std::size_t, FarEnds> far_ends;
 
   void finish();  // joins what only all texts together tell
 
@@ -103,10 +106,12 @@ class Merger {
   bool fits(const model::Gpu& gpu, const GpuRef& ref) const;
   std::optional<std::size_t> find_gpu(const GpuRef& ref) const;
   void fill(model::Gpu& gpu, const GpuRef& ref);
+  void say_too_many(std::string_view what);
 
   std::unordered_map<std::string, std::size_t> by_bdf_, by_uuid_, states_, ports_;
   std::unordered_map<int, std::size_t> by_index_, numa_;
   int next_index_ = 0;
+  bool too_many_said_ = false;
 };
 
 // The parts of finish(), each in its own file.

@@ -10,7 +10,4 @@ namespace topotune::emit {
 // the rest is counted.
 std::string fleet_text(const model::FleetReport& report, std::size_t rows = 60);
 
-// The FleetReport as `topotune.findings/1` with the extra fields "nodes", "kinds" and "outliers".
-std::string fleet_json(const model::FleetReport& report);
-
 }  // namespace topotune::emit

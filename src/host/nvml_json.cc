@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -214,6 +215,8 @@ Json field_of(const Library& lib, Device device, unsigned field, unsigned scope 
   if (!failed.is_null()) return failed;
   if (value.result != kSuccess) return Library::error(lib.text_of(value.result));
   const auto number = number_of(value);
+  if (number && *number >= 0 && *number == std::floor(*number) && *number < 1e15)
+    return static_cast<std::uint64_t>(*number);
   return number ? Json(*number) : Library::error(fmt::format("field {}: value type {}", field, value.type));
 }
 
@@ -274,22 +277,23 @@ Json link_of(const Library& lib, Device device, unsigned link, bool active) {
 }
 
 // Without a count every number up to NVML_NVLINK_MAX_LINKS is tried; the library refuses those that do not
-// exist.
+// exist. The refusal of link 0 is the answer of a GPU without NVLink.
 Json links_of(const Library& lib, Device device, const Json& count) {
   constexpr unsigned kMaxLinks = 18, kSaneLinks = 64;
   const bool counted = count.is_number();
   const unsigned links =
-      counted ? std::min(static_cast<unsigned>(count.get<double>()), kSaneLinks) : kMaxLinks;
+      counted ? static_cast<unsigned>(std::min(count.get<double>(), double{kSaneLinks})) : kMaxLinks;
   Json out = Json::array();
   for (unsigned link = 0; link < links; ++link) {
     unsigned active = 0;
-    const auto result = lib.call("nvmlDeviceGetNvLinkState", device, link, &active);
-    if (result == kSuccess)
+    Json failed = lib.ask("nvmlDeviceGetNvLinkState", device, link, &active);
+    if (failed.is_null()) {
       out.push_back(link_of(lib, device, link, active != 0));
-    else if (result && counted)
-      out.push_back({{"link", link}, {"error", lib.text_of(*result)}});
-    else if (!counted)
-      break;
+    } else if (counted) {
+      out.push_back({{"link", link}, {"error", failed["error"]}});
+    } else {
+      return out.empty() ? failed : out;
+    }
   }
   return out;
 }

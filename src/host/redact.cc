@@ -175,7 +175,9 @@ class Collector {
     for (auto at = text.find(":/"); at != std::string_view::npos; at = text.find(":/", at + 2)) {
       std::size_t begin = at;
       while (begin > 0 && at - begin < 256 && is_name_char(text[begin - 1])) --begin;
-      host_name(text.substr(begin, at - begin));
+      const bool word =
+          begin == 0 || is_space(text[begin - 1]);  // else one of several folders: "lowerdir=/a:/b"
+      if (word) host_name(text.substr(begin, at - begin));
     }
   }
 

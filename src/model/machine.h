@@ -33,6 +33,7 @@ struct RdmaPort {
   std::optional<int> lid, sm_lid;
   std::optional<std::string> netdev;
   std::optional<int> netdev_mtu;
+  std::optional<bool> software;  // soft-RoCE, soft-iWARP: no PCI function behind the RDMA device itself
   std::optional<std::string> board_id, firmware, hca_type, node_guid, system_image_guid;
   std::optional<bool> gids_known;         // true: `gids` is the whole table
   std::vector<Gid> gids;                  // used entries only

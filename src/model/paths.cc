@@ -19,19 +19,20 @@ namespace {
 struct Device {
   std::string_view id;
   Route route;
-  std::optional<std::size_t> gpu;  // place in Topology::gpus
+  std::vector<const PciDevice*> nccl;  // the route's bridges as NCCL keeps them
+  std::optional<std::size_t> gpu;      // place in Topology::gpus
 };
 
 std::vector<Device> devices_of(const Topology& topology, const PciTree& tree) {
   std::vector<Device> out;
-  for (std::size_t i = 0; i < topology.gpus.size() && out.size() < kMaxPathDevices; ++i) {
-    const auto& gpu = topology.gpus[i];
-    out.push_back({gpu.id, tree.route_to(gpu), i});
-  }
-  for (std::size_t i = 0; i < topology.nics.size() && out.size() < kMaxPathDevices; ++i) {
-    const auto& nic = topology.nics[i];
-    out.push_back({nic.id, tree.route_to(nic), std::nullopt});
-  }
+  const auto add = [&](std::string_view id, Route route, std::optional<std::size_t> gpu) {
+    auto chain = nccl_chain(route, topology.nccl_classes);
+    out.push_back({id, std::move(route), std::move(chain), gpu});
+  };
+  for (std::size_t i = 0; i < topology.gpus.size() && out.size() < kMaxPathDevices; ++i)
+    add(topology.gpus[i].id, tree.route_to(topology.gpus[i]), i);
+  for (std::size_t i = 0; i < topology.nics.size() && out.size() < kMaxPathDevices; ++i)
+    add(topology.nics[i].id, tree.route_to(topology.nics[i]), std::nullopt);
   return out;
 }
 
@@ -93,7 +94,7 @@ std::optional<std::string_view> nccl_class(const Topology& topology, const Devic
                                            std::optional<PathType> type) {
   const Route &a = x.route, &b = y.route;
   if (!type || a.device == nullptr || b.device == nullptr || a.device == b.device) return std::nullopt;
-  const auto left = nccl_chain(a, topology.nccl_classes), right = nccl_chain(b, topology.nccl_classes);
+  const auto &left = x.nccl, &right = y.nccl;
   const auto shared = shared_bridges(left, right);
   if (shared > 0) return switches_below(left, shared) + switches_below(right, shared) == 0 ? "PIX" : "PXB";
   if (*type == PathType::pxb || *type == PathType::sys) return name_of(*type);
@@ -101,18 +102,19 @@ std::optional<std::string_view> nccl_class(const Topology& topology, const Devic
   return c2c ? "P2C" : "PHB";
 }
 
+// A PCIe link by the device at its lower end, or by the port at its upper one.
 struct Narrowest {
   double gbytes = 0;
-  std::string why;
+  const PciDevice* device = nullptr;
 };
 
-std::optional<Narrowest> link_of(const PciDevice& device) {
-  const auto& link = device.capable.gts && device.capable.width ? device.capable : device.current;
-  if (const auto bandwidth = bandwidth_of(link))
-    return Narrowest{bandwidth->value,
-                     fmt::format("PCIe {:g} GT/s x{} of {}", *link.gts, *link.width, device.id)};
-  if (device.link_bandwidth)
-    return Narrowest{device.link_bandwidth->value, fmt::format("PCIe link of {}", device.id)};
+const PcieLink& link_of(const PciDevice& device) {
+  return device.capable.gts && device.capable.width ? device.capable : device.current;
+}
+
+std::optional<Narrowest> rate_of(const PciDevice& device) {
+  if (const auto bandwidth = bandwidth_of(link_of(device))) return Narrowest{bandwidth->value, &device};
+  if (device.link_bandwidth) return Narrowest{device.link_bandwidth->value, &device};
   return std::nullopt;
 }
 
@@ -121,24 +123,31 @@ std::optional<Narrowest> link_of(const PciDevice& device) {
 std::optional<Narrowest> narrowest(const Route& route, std::size_t shared) {
   if (route.device == nullptr) return std::nullopt;
   const auto steps = route.up.size() - shared;
-  auto best = link_of(*route.device);
-  if (!best && steps == 0) return std::nullopt;
-  if (!best && !link_of(*route.up[0])) return std::nullopt;
+  auto best = rate_of(*route.device);
+  if (!best && (steps == 0 || !rate_of(*route.up[0]))) return std::nullopt;
   for (std::size_t i = 0; i < steps; ++i) {
-    auto link = link_of(*route.up[i]);
-    if (link && (!best || link->gbytes < best->gbytes)) best = std::move(link);
+    const auto link = rate_of(*route.up[i]);
+    if (link && (!best || link->gbytes < best->gbytes)) best = link;
   }
   return best;
+}
+
+std::string why_of(const Narrowest& least) {
+  const auto& link = link_of(*least.device);
+  const std::string speed =
+      bandwidth_of(link) ? fmt::format(" {:g} GT/s x{}", *link.gts, *link.width) : " link";
+  return fmt::format("PCIe{} of {}, the narrowest link of the path after line coding", speed,
+                     least.device->id);
 }
 
 void expect_pcie(const Route& a, const Route& b, Path& path) {
   if (a.device == nullptr || a.device == b.device) return;
   const auto shared = shared_bridges(a.up, b.up);
-  auto one = narrowest(a, shared), other = narrowest(b, shared);
+  const auto one = narrowest(a, shared), other = narrowest(b, shared);
   if (!one || !other) return;
   const auto& least = one->gbytes <= other->gbytes ? *one : *other;
   path.bandwidth = GBytesPerSec{least.gbytes};
-  path.why = least.why + ", the narrowest link of the path after line coding";
+  path.why = why_of(least);
   if (path.type == PathType::sys) path.why += "; the link between the CPUs is not counted";
 }
 

@@ -98,6 +98,14 @@ void read_device(std::string_view line, KernelEvent& event) {
   event.device = std::string(name);
 }
 
+// Kinds that come by the thousand; an Xid after a flood of them still counts.
+bool may_flood(KernelEventKind kind) {
+  return kind == KernelEventKind::aer || kind == KernelEventKind::link ||
+         kind == KernelEventKind::iommu_fault || kind == KernelEventKind::other;
+}
+
+constexpr std::size_t kMaxFlood = 10000;
+
 // A line that begins another boot: journalctl's separator or the kernel's first line.
 bool starts_boot(std::string_view line) {
   return line.starts_with("-- Boot ") || line.starts_with("-- Reboot --") ||
@@ -179,15 +187,23 @@ bool looks_like_kernel_log(std::string_view text) {
 
 Result<KernelLog> parse_kernel_log(std::string_view text) {
   KernelLog out;
+  std::size_t flood = 0;
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line()).substr(0, kMaxLine);
     if (starts_boot(line)) {
       out.earlier_boots |= !out.events.empty();
-      out = KernelLog{{}, out.earlier_boots, {}, {}, {}, {}, {}, {}};
+      KernelLog next;
+      next.earlier_boots = out.earlier_boots;
+      out = std::move(next);
+      flood = 0;
     }
     read_facts(line, reader.number(), out);
     auto event = kernel_event_of(line);
     if (!event) continue;
+    if (may_flood(event->kind) && ++flood > kMaxFlood) {
+      ++out.left_out;
+      continue;
+    }
     if (out.events.size() >= kMaxRecords) return too_many("device faults", reader.number());
     event->line = reader.number();
     out.events.push_back(std::move(*event));

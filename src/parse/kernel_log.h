@@ -36,6 +36,7 @@ struct KernelEvent {
 struct KernelLog {
   std::vector<KernelEvent> events;  // of the last boot that the text shows
   bool earlier_boots = false;       // events of earlier boots were left out
+  std::size_t left_out = 0;         // more lines of a flood (AER, link, page faults) than are kept
   std::optional<std::string> kernel, command_line, hypervisor, nvidia_driver, iommu_domain;
   std::optional<bool> nvidia_open;
   int kernel_line = 0, command_line_line = 0, hypervisor_line = 0, nvidia_driver_line = 0, iommu_line = 0;

@@ -73,6 +73,8 @@ std::optional<LimitLine> limit_of(const LimitsConf& conf, std::string_view item,
 }  // namespace
 
 bool looks_like_limits_conf(std::string_view text) {
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  if (!has("soft") && !has("hard") && !has("memlock") && !has("nofile")) return false;
   for (LineReader reader(text); reader.next();) {
     if (entry_of(reader.line())) return true;
   }

@@ -1,15 +1,22 @@
 #include "parse/line_reader.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace topotune::parse {
 
 bool LineReader::next() {
   if (rest_.empty()) return false;
-  const auto at = rest_.find_first_of("\r\n");
+  if (feed_ == nullptr || feed_ < rest_.data()) {
+    const auto at = rest_.find('\n');
+    feed_ = rest_.data() + std::min(at, rest_.size());
+  }
+  const auto upto = static_cast<std::size_t>(feed_ - rest_.data());
+  const auto at = std::min(rest_.substr(0, upto).find('\r'), upto);
   line_ = rest_.substr(0, at);
   ++number_;
-  ended_ = at != std::string_view::npos;
+  ended_ = at < rest_.size();
   if (!ended_) {
     rest_ = {};
     return true;

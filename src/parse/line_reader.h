@@ -24,6 +24,8 @@ class LineReader {
 
  private:
   std::string_view rest_, line_;
+  const char* feed_ =
+      nullptr;  // the next line feed, as far as it was looked for; the end where there is none
   int number_ = 0;
   bool ended_ = true;
 };

@@ -95,9 +95,8 @@ std::optional<int> fabric_status(std::string_view text) {
        {"Reset Required", 16},
        {"In use by another client", 19},
        {"Unknown Error", 999}}};
-  if (!value_of(text) && !iequals(text, "Unknown Error") && !iequals(text, "Not Supported"))
-    return std::nullopt;
-  return find_in(kStatus, text).value_or(999);
+  if (const auto known = find_in(kStatus, text)) return known;
+  return value_of(text) ? std::optional(999) : std::nullopt;
 }
 
 std::optional<std::uint64_t> clock_event_bit(std::string_view name) {

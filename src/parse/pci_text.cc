@@ -40,6 +40,7 @@ namespace {
 // Vendors of consoles and virtual displays; AMD's VGA adapters before Radeon HD 7000 (GCN) are no compute
 // devices.
 bool console(std::uint32_t sub, std::optional<std::uint16_t> vendor, std::optional<std::uint16_t> device) {
+  if (sub == 0x0380 && vendor == 0x1234) return false;  // QEMU's display without a console stands for a GPU in guests
   for (const int one : {0x1a03, 0x102b, 0x18ca, 0x1234, 0x1013, 0x1b36, 0x15ad, 0x1414, 0x1af4}) {
     if (vendor == one) return true;
   }

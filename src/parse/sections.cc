@@ -81,6 +81,7 @@ constexpr std::array kCommands = {
 };
 
 constexpr std::size_t kMaxCommandLength = 400;
+constexpr std::size_t kMaxSections = 10000;  // what follows stays one section
 
 std::string_view without_sudo(std::string_view command) {
   command = trim(command);
@@ -238,7 +239,7 @@ std::vector<Section> split_sections(std::string_view text) {
   };
   for (LineReader reader(text); reader.next();) {
     const auto command = command_of(reader.line());
-    if (!command) continue;
+    if (!command || out.size() >= kMaxSections) continue;
     const auto at = static_cast<std::size_t>(reader.line().data() - text.data());
     close(at);
     current.command = std::string(*command);

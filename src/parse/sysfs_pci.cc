@@ -8,32 +8,6 @@
 
 namespace topotune::parse {
 
-std::optional<double> parse_link_speed(std::string_view text) {
-  const auto fields = words(text);
-  if (fields.size() < 2 || fields[1] != "GT/s") return std::nullopt;
-  const auto speed = parse_double(fields[0]);
-  if (!speed || *speed <= 0 || *speed > 1024) return std::nullopt;
-  return speed;
-}
-
-std::optional<int> parse_link_width(std::string_view text) {
-  const auto width = parse_int<int>(trim(text));
-  if (!width || *width <= 0 || *width > 64) return std::nullopt;
-  return width;
-}
-
-std::optional<std::uint32_t> parse_pci_class(std::string_view text) {
-  const auto value = parse_hex(trim(text));
-  if (!value || *value > 0xffffff) return std::nullopt;
-  return static_cast<std::uint32_t>(*value);
-}
-
-std::optional<std::uint16_t> parse_pci_id(std::string_view text) {
-  const auto value = parse_hex(trim(text));
-  if (!value || *value > 0xffff) return std::nullopt;
-  return static_cast<std::uint16_t>(*value);
-}
-
 std::optional<int> parse_numa_node(std::string_view text) {
   const auto node = parse_int<int>(trim(text));
   if (!node || *node < 0 || *node > 1 << 20) return std::nullopt;

@@ -6,18 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "parse/pci_text.h"
+
 namespace topotune::parse {
 
 // Small texts below /sys/bus/pci/devices/BDF. What the kernel prints for "unknown" is nothing here.
+// Speeds, widths, classes and ids: pci_text.h.
 
-// "16.0 GT/s PCIe", "2.5 GT/s", "32 GT/s" -> 16, 2.5, 32; "Unknown" -> nothing (drivers/pci/pci.h,
-// pci_speed_string).
-std::optional<double> parse_link_speed(std::string_view text);
-// "16" -> 16 lanes; "0" and "255" (PCIE_LNK_WIDTH_UNKNOWN) -> nothing.
-std::optional<int> parse_link_width(std::string_view text);
-// "0x030200" -> 0x030200; "0x10de" -> 0x10de.
-std::optional<std::uint32_t> parse_pci_class(std::string_view text);
-std::optional<std::uint16_t> parse_pci_id(std::string_view text);
 // numa_node: "1" -> 1; "-1" -> nothing.
 std::optional<int> parse_numa_node(std::string_view text);
 

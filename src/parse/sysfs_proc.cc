@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.h"
+#include "parse/kernel_log.h"
 
 namespace topotune::parse {
 
@@ -68,6 +70,17 @@ CpuInfo parse_cpuinfo(std::string_view text) {
   return out;
 }
 
+std::string hypervisor_name(std::string_view vendor) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 5> kNames{{{"KVMKVMKVM", "KVM"},
+                                                                            {"Microsoft Hv", "Hyper-V"},
+                                                                            {"VMwareVMware", "VMware"},
+                                                                            {"XenVMMXenVMM", "Xen"},
+                                                                            {"TCGTCGTCGTCG", "QEMU"}}};
+  for (const auto& [text, name] : kNames)
+    if (vendor == text) return name;
+  return printable(vendor);
+}
+
 std::vector<std::string> parse_proc_modules(std::string_view text) {
   constexpr std::size_t kMaxModules = 10000;
   std::vector<std::string> out;
@@ -120,7 +133,7 @@ std::optional<bool> parse_uid_map(std::string_view text) {
   return fields.size() == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295";
 }
 
-std::optional<std::string> parse_os_release(std::string_view text) {
+std::optional<std::string> parse_pretty_name(std::string_view text) {
   for (auto line : lines(text)) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
     line = trim(line.substr(12));
@@ -182,49 +195,17 @@ std::optional<std::vector<int>> parse_distances(std::string_view text) {
   return out;
 }
 
-// Words of kernel messages that name a fault (not the ordinary start-up messages of the same drivers).
-static bool is_device_fault(std::string_view line) {
-  constexpr std::array kFaults{"NVRM: Xid",
-                               "SXid",
-                               "GPU has fallen off the bus",
-                               "RmInitAdapter failed",
-                               "NVRM: GPU ",
-                               "AER:",
-                               "PCIe Bus Error",
-                               "limited by",
-                               "device_health",
-                               "firmware health",
-                               "internal error",
-                               "fw fatal",
-                               "mlx5_cmd_",
-                               "Uncorrected",
-                               "ib_register_peer_memory",
-                               "nvidia_peermem",
-                               "nvidia-peermem",
-                               "tx timeout",
-                               "Link is Down",
-                               "lost carrier",
-                               "Cable unplugged",
-                               "Cable error",
-                               "Power budget",
-                               "High Temperature",
-                               "IO_PAGE_FAULT",
-                               "DMAR: [DMA",
-                               "API mismatch",
-                               "BAR 1: no space",
-                               "can't assign",
-                               "hfi1_0: fault",
-                               "pciehp: Slot",
-                               "rdma_rxe: failed"};
-  return std::ranges::any_of(kFaults,
-                             [&](const char* word) { return line.find(word) != std::string_view::npos; });
+// syslog(2) begins each line with its level: "<4>[    1.5] text".
+static std::string_view without_level(std::string_view line) {
+  const auto end = line.find('>');
+  const bool level = line.starts_with('<') && end != std::string_view::npos && end <= 4;
+  return level ? line.substr(end + 1) : line;
 }
 
 std::vector<std::string> device_faults(std::string_view log, std::size_t limit) {
-  constexpr std::size_t kMaxLine = 1024;
   std::vector<std::string> out;
   for (const auto line : lines(log))
-    if (is_device_fault(line)) out.push_back(printable(line.substr(0, kMaxLine)));
+    if (const auto event = kernel_event_of(without_level(line))) out.push_back(printable(event->text));
   if (out.size() > limit) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(limit));
   return out;
 }

@@ -34,6 +34,9 @@ struct CpuInfo {
 };
 CpuInfo parse_cpuinfo(std::string_view text);
 
+// CPUID's word for a hypervisor: "KVMKVMKVM" -> "KVM", "Microsoft Hv" -> "Hyper-V"; others stay as they are.
+std::string hypervisor_name(std::string_view vendor);
+
 // /proc/modules: names of loaded modules, sorted as they come.
 std::vector<std::string> parse_proc_modules(std::string_view text);
 
@@ -52,7 +55,7 @@ std::optional<std::string> parse_root_file_system(std::string_view text);
 std::optional<bool> parse_uid_map(std::string_view text);
 
 // /etc/os-release: the value of PRETTY_NAME.
-std::optional<std::string> parse_os_release(std::string_view text);
+std::optional<std::string> parse_pretty_name(std::string_view text);
 
 // /proc/driver/nvidia/version
 struct NvidiaVersion {
@@ -69,8 +72,8 @@ std::optional<std::uint64_t> parse_node_memory(std::string_view text);
 // SLIT).
 std::optional<std::vector<int>> parse_distances(std::string_view text);
 
-// Lines of the kernel log that name a fault of a GPU, NVSwitch, NIC or PCIe link; at most `limit`, the last
-// ones.
+// Lines of the kernel log that name a fault of a device (kernel_log.h), without the level that syslog(2) puts
+// before them; at most `limit`, the last ones.
 std::vector<std::string> device_faults(std::string_view log, std::size_t limit);
 
 }  // namespace topotune::parse

@@ -120,10 +120,24 @@ std::optional<RawRow> read_row(std::string_view line, Accept accept) {
   return std::nullopt;
 }
 
+// A row without a header begins with a GPU's name and a cell. Cheap: most lines of a log do not.
+bool may_begin_matrix(std::string_view line) {
+  if (line.find_first_of("Xx") == std::string_view::npos) return false;
+  for (std::size_t at = line.find("GPU"); at != std::string_view::npos; at = line.find("GPU", at + 3)) {
+    const auto after = line.find_first_not_of("0123456789: |", at + 3);
+    if (after == std::string_view::npos || after == at + 3) continue;
+    const auto word = line.substr(after, std::min(line.find(' ', after), line.size()) - after);
+    const auto cells = read_cells(word, 0, 1);
+    if (!cells.empty() && is_matrix_cell(cells.front())) return true;
+  }
+  return false;
+}
+
 class Finder {
  public:
   void add(std::string_view raw) {
     ++number_;
+    if (!block_ && found_.matrix && found_.second_line) return;
     if (!block_ && raw.size() <= kMaxLine && !found_.refusal_line) look_for_refusal(raw);
     if (raw.size() > kMaxLine || (!block_ && raw.find("GPU") == std::string_view::npos)) return other(raw);
     const std::string line = clean_line(raw);
@@ -153,10 +167,20 @@ class Finder {
     if (++idle_ > kMaxIdle) close_block();
   }
 
+  // Cheap: a title ends the line, and begins with a letter.
+  static bool may_be_header(std::string_view line) {
+    line = trim(line);
+    if (line.empty() || !(is_name_char(line.back()) || line.back() == '|')) return false;
+    const auto word = line.substr(line.find_last_of(" |", line.size() - 2) + 1);
+    return !is_digit(word.front());
+  }
+
   bool take_header(const std::string& line) {
+    const bool continues = block_ && block_->rows.empty() && adjacent_;
+    if (!continues && !may_be_header(line)) return false;
     auto table = read_table_header(line);
     auto header = table ? table : read_header(without_bars(line));
-    if (!table && block_ && block_->rows.empty() && adjacent_ && continue_header(line)) return true;
+    if (!table && continues && continue_header(line)) return true;
     if (!header) return false;
     const std::size_t devices = device_count(*header);
     if (devices > kMaxDevices) {
@@ -201,6 +225,7 @@ class Finder {
   }
 
   bool take_row(const std::string& line) {
+    if (!block_ && !may_begin_matrix(line)) return false;
     auto row =
         block_ && block_->is_table
             ? read_table_row(block_->header, line)

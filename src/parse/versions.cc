@@ -65,9 +65,9 @@ bool is_cmdline_command(std::string_view command) { return has(command, "/proc/c
 
 // "Linux node7 5.15.0-101-generic #111-Ubuntu SMP … x86_64 GNU/Linux"
 std::optional<std::string> uname_release(std::string_view line) {
+  if (!line.starts_with("Linux ")) return std::nullopt;
   const auto all = words(line);
-  if (all.size() < 5 || all[0] != "Linux" || !is_digit(all[2].front()) || !has(all[2], "."))
-    return std::nullopt;
+  if (all.size() < 5 || !is_digit(all[2].front()) || !has(all[2], ".")) return std::nullopt;
   if (!all[3].starts_with("#")) return std::nullopt;
   return std::string(all[2]);
 }
@@ -146,6 +146,9 @@ Result<LineValue> parse_nvcc(std::string_view text) {
 
 bool looks_like_kernel_command_line(std::string_view text, std::string_view command) {
   if (is_cmdline_command(command)) return true;
+  if (!has(text, "=") || (!has(text, "BOOT_IMAGE") && !has(text, "root=") && !has(text, "console=") &&
+                          !has(text, "iommu=") && !has(text, "quiet")))
+    return false;
   return first_line(text, command_line).has_value();
 }
 

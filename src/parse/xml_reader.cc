@@ -164,6 +164,7 @@ class Reader {
     const auto begin = at_ + 1, end = name_end(text_, begin);
     element.name = text_.substr(begin, end - begin);
     element.line = line_;
+    element.attributes.reserve(8);
     move_to(end);
     bool empty = false;
     if (!attributes(element, empty)) return {};
@@ -276,7 +277,10 @@ class Reader {
   }
 
   void count_lines(std::size_t to) {
-    for (; counted_ < to; ++counted_) line_ += text_[counted_] == '\n' ? 1 : 0;
+    if (to <= counted_) return;
+    const auto run = text_.substr(counted_, to - counted_);
+    line_ += static_cast<int>(std::ranges::count(run, '\n'));
+    counted_ = to;
   }
 
   template <class... Args>

@@ -32,7 +32,9 @@ Machine node_machine(const std::string& driver, int width) {
   return m;
 }
 
-FleetNode node(const std::string& name, const Machine& m) { return {name, fleet_kind(m), fleet_facts(m), {}}; }
+FleetNode node(const std::string& name, const Machine& m) {
+  return {name, fleet_kind(m), fleet_facts(m), {}};
+}
 
 TEST(Fleet, AlikeNodesHaveNoOutlier) {
   const auto m = node_machine("580.1", 16);

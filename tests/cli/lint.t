@@ -6,7 +6,7 @@ EXPECT: a.env:1
 
 NAME: a correct file is silent
 RUN: printf 'NCCL_DEBUG=WARN\nNCCL_IB_TIMEOUT=22\n' > $TMP/a.env; topotune lint $TMP/a.env --json
-EXPECT: "verdict":"ok"
+EXPECT: "verdict": "ok"
 
 NAME: a warning is 1, and 0 when only errors count
 RUN: printf 'NCCL_P2P_DISABLE=1\n' | topotune lint --kind env -
@@ -28,8 +28,8 @@ NOT: FLUSH
 NAME: several inputs, each finding names its file
 RUN: cd $TMP && echo NCCL_P2P_LEVEL=2 > a.env && echo NCCL_IB_CUDA_SUPPORT=1 > b.env && topotune lint a.env b.env --json
 STATUS: 1
-EXPECT: "file":"a.env"
-EXPECT: "file":"b.env"
+EXPECT: "file": "a.env"
+EXPECT: "file": "b.env"
 
 NAME: an unreadable input beside a good one is not "ok"
 RUN: echo NCCL_DEBUG=WARN > $TMP/a.env; topotune lint $TMP/a.env $TMP/none.env

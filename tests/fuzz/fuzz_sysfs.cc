@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "parse/pci_text.h"
 #include "parse/sysfs_pci.h"
 #include "parse/sysfs_proc.h"
 #include "parse/sysfs_rdma.h"
@@ -59,7 +60,7 @@ static void proc(unsigned which, std::string_view text) {
       parse_uid_map(text);
       break;
     case 7:
-      parse_os_release(text);
+      parse_pretty_name(text);
       break;
     case 8:
       parse_nvidia_version(text);

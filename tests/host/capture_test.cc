@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 #include "host/encoding.h"
@@ -180,6 +181,45 @@ TEST(Capture, BombsAreRefused) {
   std::string many;
   for (std::size_t i = 0; i <= kMaxAnswers; ++i) many += fmt::format("read /{}\n", i);
   EXPECT_EQ(parse_capture(body(many)).error().code, Errc::too_large);
+}
+
+// The examples of the documentation are read as they stand there.
+std::string example_of_page(std::string_view schema) {
+  std::ifstream file(std::string(TOPOTUNE_TEST_DATA) + "/../docs/formats/capture.md");
+  std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto begin = page.find(fmt::format("```\n{} 1\n", schema)) + 4;
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+TEST(Capture, TheDocumentedExampleIsOne) {
+  const auto capture = parse_capture(example_of_page("topotune-capture"));
+  ASSERT_TRUE(capture) << capture.error().to_string();
+  EXPECT_TRUE(capture->redacted);
+  const RecordedHost host(*capture);
+  EXPECT_EQ(host.read("/sys/bus/pci/devices/0000:1b:00.0/config")->size(), 4096U);
+  EXPECT_EQ(host.probe("nvml").error().hint, "reboot, or reload the nvidia module");
+  const auto overlay = parse_overlay(example_of_page("topotune-overlay"));
+  ASSERT_TRUE(overlay) << overlay.error().to_string();
+  EXPECT_EQ(overlay->changes.size(), 4U);
+}
+
+// A machine of eight GPUs, eight NICs and their switches: 160 functions whose configuration space root could
+// read whole.
+TEST(Capture, ABigMachineFitsIntoAMail) {
+  Capture capture;
+  std::uint32_t state = 1;
+  const auto random = [&] { return static_cast<char>((state = state * 1664525 + 1013904223) >> 24); };
+  for (int device = 0; device < 160; ++device) {
+    std::string config(4096, '\0');
+    for (std::size_t i = 0; i < 400; ++i) config[i * 2] = i % 4 == 0 ? random() : static_cast<char>(i);
+    const auto folder = fmt::format("/sys/bus/pci/devices/0000:{:02x}:00.0", device);
+    capture.answers.emplace(Question{Call::read, folder + "/config"}, config);
+    for (int file = 0; file < 30; ++file) {
+      capture.answers.emplace(Question{Call::read, fmt::format("{}/file{}", folder, file)},
+                              fmt::format("{}\n", file * device));
+    }
+  }
+  EXPECT_LT(capture_bytes(capture)->size(), 150'000U);
 }
 
 TEST(Capture, IsRecognised) {

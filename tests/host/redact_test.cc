@@ -255,6 +255,17 @@ TEST(Redact, CommonNamesStayInTexts) {
   EXPECT_EQ(*host.read("/proc/x"), "vm.swappiness vm GPU gpu0 /home/data /srv/data\n");
 }
 
+TEST(Redact, FoldersOfMountsAreNoHosts) {
+  Capture capture;
+  const std::string mounts =
+      "614 500 0:52 / / rw - overlay overlay rw,lowerdir=/opt/cuda:/opt/lib:/srv\n"
+      "700 614 0:60 / /data rw - nfs4 filer12:/vol rw,addr=10.1.2.3\n";
+  capture.answers.emplace(Question{Call::read, "/proc/self/mountinfo"}, mounts);
+  const auto after = *redact(capture, options()).answers.begin()->second;
+  EXPECT_THAT(after, HasSubstr("lowerdir=/opt/cuda:/opt/lib:/srv\n"));
+  EXPECT_THAT(after, MatchesRegex("(.|\n)* nfs4 host-[0-9a-f]+:/vol rw,addr=10.1.2.3\n"));
+}
+
 TEST(Redact, ConfigurationSpaceInALoopEnds) {
   Capture capture;
   std::string config(4096, '\0');

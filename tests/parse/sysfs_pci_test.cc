@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "parse/pci_text.h"
+
 namespace topotune::parse {
 namespace {
 

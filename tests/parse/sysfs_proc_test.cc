@@ -71,9 +71,9 @@ TEST(SysfsProc, UserNameSpace) {
 }
 
 TEST(SysfsProc, Release) {
-  EXPECT_EQ(parse_os_release("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
+  EXPECT_EQ(parse_pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             "Debian GNU/Linux 12 (bookworm)");
-  EXPECT_EQ(parse_os_release("PRETTY_NAME=\n"), std::nullopt);
+  EXPECT_EQ(parse_pretty_name("PRETTY_NAME=\n"), std::nullopt);
 }
 
 TEST(SysfsProc, NvidiaDriver) {
@@ -100,14 +100,23 @@ TEST(SysfsProc, SmallTexts) {
   EXPECT_FALSE(parse_distances("0"));
 }
 
+TEST(SysfsProc, HypervisorNames) {
+  EXPECT_EQ(hypervisor_name("KVMKVMKVM"), "KVM");
+  EXPECT_EQ(hypervisor_name("Other"), "Other");
+}
+
 TEST(SysfsProc, FaultsOfDevicesInTheKernelLog) {
   const auto found = device_faults(
-      "[1.0] nvidia 0000:00:06.0: enabling device\n[2.0] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off "
-      "the bus.\n"
-      "[3.0] usb 1-1: new device\n[4.0] pcieport 0000:20:00.0: AER: Corrected error received\n",
+      "<6>[    1.0] nvidia 0000:00:06.0: enabling device\n"
+      "<3>[    2.0] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+      "<6>[    3.0] usb 1-1: new device\n"
+      "<4>[    4.0] pcieport 0000:20:00.0: AER: Corrected error received: 0000:20:00.0\n",
       10);
-  EXPECT_THAT(found, ElementsAre(testing::HasSubstr("Xid"), testing::HasSubstr("AER")));
-  EXPECT_EQ(device_faults("AER: a\nAER: b\nAER: c\n", 2), (std::vector<std::string>{"AER: b", "AER: c"}));
+  ASSERT_THAT(found, ElementsAre(testing::HasSubstr("Xid"), testing::HasSubstr("AER")));
+  EXPECT_TRUE(found[0].starts_with("[")) << "the level is cut off";
+  const std::string xid = "NVRM: Xid (PCI:0000:1b:00): ";
+  EXPECT_EQ(device_faults(xid + "13\n" + xid + "31\n" + xid + "79\n", 1),
+            std::vector<std::string>{xid + "79"});
 }
 
 }  // namespace

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checks/rule.h"
+#include "model/machine.h"
+#include "model/nccl_log.h"
+#include "model/paths.h"
+
+// Conclusions from an NCCL or RCCL log, with or without knowledge of the machine it ran on.
+namespace topotune::checks {
+
+// A log as the rules ask it.
+class LogView {
+ public:
+  LogView(const model::NcclLog& nccl_log, const model::Machine* machine, std::string name);
+
+  const model::NcclLog& log;
+  const model::Machine* machine;  // null: not known
+
+  std::string place(const model::LogLine& at) const;  // "job.log:17"
+  model::Evidence evidence(const model::LogProblem& problem) const;
+  model::Evidence evidence(const model::LogNote& note) const;
+  model::Evidence evidence(const model::LogSetting& setting) const;
+  model::Evidence evidence(const model::LogEdge& edge) const;
+
+  // The first warning that holds one of the texts; null when none does.
+  const model::LogProblem* problem(std::initializer_list<std::string_view> texts) const;
+  std::vector<const model::LogProblem*> problems(std::initializer_list<std::string_view> texts) const;
+  std::vector<const model::LogNote*> notes(model::NoteKind kind) const;
+  const model::LogSetting* setting(std::string_view name) const;
+  bool set_to(std::string_view name, std::string_view value) const;
+
+  const model::LogRank* rank(int number) const;                     // of the main communicator
+  std::optional<bool> same_host(const model::LogEdge& edge) const;  // nothing: not known
+  // Hosts of the job: of the communicator, else those that appear.
+  std::optional<int> hosts() const;
+  bool many_hosts() const { return hosts().value_or(1) > 1; }
+
+  // What the machine or NCCL's own graph tells about two ranks' GPUs.
+  struct Link {
+    std::optional<model::PathType> type;
+    std::optional<int> nvlinks;
+    std::string why;  // where it is from
+  };
+  std::optional<Link> link(int rank_a, int rank_b) const;
+  bool any_nvlink() const;
+  // GeForce and other cards without peer access; nothing when no name is known.
+  std::optional<bool> geforce() const;
+  std::optional<bool> hopper_or_newer() const;
+  std::optional<bool> rdma_hardware() const;
+  bool omni_path() const;
+
+ private:
+  std::optional<Link> machine_link(int a, int b) const;
+  std::optional<Link> graph_link(int a, int b) const;
+  const model::Gpu* gpu_of(int rank) const;
+
+  std::string name_;
+  std::vector<model::Path> paths_;
+};
+
+struct LogRule {
+  std::string_view id;
+  Outcome (*evaluate)(const LogView&);
+};
+
+// Each file's part of the table.
+std::span<const LogRule> log_network_rules();
+std::span<const LogRule> log_local_rules();
+std::span<const LogRule> log_fault_rules();
+
+// Every rule about a log, in the order of the table. `machine`: what the log is checked against, or null.
+// `name` is the log's name, as evidence quotes it.
+model::Diagnosis diagnose_log(const model::NcclLog& log, const model::Machine* machine,
+                              const std::string& name);
+
+// A finding at a line of the log.
+model::Finding log_finding(const LogView& view, std::string_view rule, std::string subject,
+                           std::string expected, std::string observed, std::vector<model::Evidence> evidence,
+                           const std::optional<model::LogLine>& at);
+
+}  // namespace topotune::checks

@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "checks/log_rules.h"
+
+// Inside a host: NVLink, peer access, shared memory, NVLS, and NCCL's view of the machine.
+namespace topotune::checks {
+namespace {
+
+using namespace model;
+using Evidence = model::Evidence;  // not what rules of a machine look at
+using Findings = std::vector<Finding>;
+
+bool is_fast(const LogView::Link& link) {
+  return link.type == PathType::nvl || link.type == PathType::xgmi || link.type == PathType::pix ||
+         link.type == PathType::pxb;
+}
+
+std::string link_name(const LogView::Link& link) {
+  if (link.type == PathType::nvl && link.nvlinks) return fmt::format("NV{}", *link.nvlinks);
+  return link.type ? (link.type == PathType::nvl ? "NVLink" : name_of(*link.type)) : "an unknown path";
+}
+
+bool in_host_memory(const LogEdge& e) { return e.transport.starts_with("SHM"); }
+
+// Pairs of one host that did not get peer access, with what the machine has between them.
+struct Lost {
+  const LogEdge* edge;
+  LogView::Link link;
+};
+
+std::vector<Lost> lost_pairs(const LogView& v) {
+  std::vector<Lost> lost;
+  for (const auto& e : v.log.edges) {
+    if (e.communicator || e.transport.starts_with("P2P")) continue;
+    if (!in_host_memory(e) && v.same_host(e) != true) continue;
+    if (const auto link = v.link(e.src, e.dst); link && is_fast(*link)) lost.push_back({&e, *link});
+  }
+  return lost;
+}
+
+bool any_shm(const LogView& v) { return std::ranges::any_of(v.log.edges, in_host_memory); }
+
+std::string lost_text(const std::vector<Lost>& lost) {
+  int channels = 0;
+  for (const auto& one : lost) channels += one.edge->channels;
+  return fmt::format("{} exists between these GPUs ({}), and {} channels went over {}",
+                     link_name(lost[0].link), lost[0].link.why, channels,
+                     lost[0].edge->transport.substr(0, lost[0].edge->transport.find('/')));
+}
+
+const LogSetting* p2p_switch(const LogView& v) {
+  const auto* s = v.setting("NCCL_P2P_DISABLE");
+  if (s != nullptr && s->value == "1") return s;
+  s = v.setting("NCCL_P2P_LEVEL");
+  return s != nullptr && (s->value == "LOC" || s->value == "0") ? s : nullptr;
+}
+
+Outcome shared_memory(const LogView& v) {
+  if (v.log.edges.empty()) return NotEvaluated{"no connection line"};
+  if (!any_shm(v)) return Clean{};
+  const auto lost = lost_pairs(v);
+  std::vector<Evidence> evidence;
+  for (const auto& one : lost)
+    if (evidence.size() < 6) evidence.push_back(v.evidence(*one.edge));
+  for (const auto* n : v.notes(NoteKind::p2p_refused))
+    if (evidence.size() < 8) evidence.push_back(v.evidence(*n));
+  if (const auto* s = p2p_switch(v)) evidence.push_back(v.evidence(*s));
+  if (!lost.empty()) {
+    auto f = log_finding(v, "LOG05", fmt::format("{}-{}", lost[0].edge->src, lost[0].edge->dst), "via P2P/…",
+                         lost_text(lost), evidence, lost[0].edge->at);
+    if (p2p_switch(v) != nullptr) f.because.emplace_back("LOG06");
+    return Findings{f};
+  }
+  const auto edge = std::ranges::find_if(v.log.edges, in_host_memory);
+  const auto link = v.link(edge->src, edge->dst);
+  if (!link && v.geforce() != true && v.notes(NoteKind::p2p_refused).empty())
+    return NotEvaluated{"what connects the GPUs is not known"};
+  auto f =
+      log_finding(v, "LOG05", fmt::format("{}-{}", edge->src, edge->dst), "NCCL's own choice for such a pair",
+                  fmt::format("{} -> {} via {}{}", edge->src, edge->dst, edge->transport,
+                              link                  ? " over " + link_name(*link)
+                              : v.geforce() == true ? ": GeForce cards have no peer access"
+                                                    : ""),
+                  evidence, edge->at);
+  f.severity = Severity::info;
+  return Findings{f};
+}
+
+Finding switch_finding(const LogView& v, const LogSetting& s, std::string observed,
+                       std::vector<Evidence> more, Severity severity) {
+  std::vector<Evidence> evidence{v.evidence(s)};
+  for (auto& one : more) evidence.push_back(std::move(one));
+  auto f = log_finding(v, "LOG06", s.name, "unset", std::move(observed), std::move(evidence), s.at);
+  f.severity = severity;
+  f.action = "unset-" + s.name;
+  return f;
+}
+
+void judge_p2p(const LogView& v, Findings& found) {
+  const auto* s = p2p_switch(v);
+  if (s == nullptr) return;
+  const auto setting = fmt::format("{}={}", s->name, s->value);
+  const auto lost = lost_pairs(v);
+  std::vector<Evidence> evidence;
+  for (const auto& one : lost)
+    if (evidence.size() < 4) evidence.push_back(v.evidence(*one.edge));
+  const bool still_p2p =
+      std::ranges::any_of(v.log.edges, [](const LogEdge& e) { return e.transport.starts_with("P2P"); });
+  if (!lost.empty())
+    found.push_back(
+        switch_finding(v, *s, fmt::format("{}: {}", setting, lost_text(lost)), evidence, Severity::error));
+  else if (v.geforce() == true || v.log.main_ranks == 1)
+    found.push_back(switch_finding(v, *s, setting + " changes nothing here: no peer access is possible", {},
+                                   Severity::info));
+  else if (!still_p2p)
+    found.push_back(switch_finding(
+        v, *s, setting + " turns peer access off, NVLink included; what connects the GPUs is not in the log",
+        {}, Severity::warn));
+  else
+    found.push_back(switch_finding(
+        v, *s, setting + ", yet P2P connections are in the log (of another process?)", {}, Severity::warn));
+}
+
+Outcome switches(const LogView& v) {
+  Findings found;
+  judge_p2p(v, found);
+  if (const auto* s = v.setting("NCCL_SHM_DISABLE"); s != nullptr && s->value == "1") {
+    std::vector<Evidence> evidence;
+    for (const auto& e : v.log.edges)
+      if (e.transport.starts_with("NET/") && v.same_host(e) == true && evidence.size() < 4)
+        evidence.push_back(v.evidence(e));
+    found.push_back(switch_finding(
+        v, *s, "NCCL_SHM_DISABLE=1: GPUs of one host without peer access talk over the network", evidence,
+        Severity::warn));
+  }
+  if (const auto* s = v.setting("NCCL_NVLS_ENABLE"); s != nullptr && s->value == "0") {
+    const bool useless = v.hopper_or_newer() == false;
+    found.push_back(switch_finding(v, *s,
+                                   useless ? "NCCL_NVLS_ENABLE=0 changes nothing on these GPUs"
+                                           : "NCCL_NVLS_ENABLE=0: NVLink SHARP is off",
+                                   {}, useless ? Severity::info : Severity::warn));
+  }
+  if (found.empty()) return Clean{};
+  return found;
+}
+
+Outcome simple_order(const LogView& v) {
+  const auto* p = v.problem({"falling back to simple order"});
+  const auto* n = v.log.find(NoteKind::simple_order);
+  if (p == nullptr && n == nullptr)
+    return Clean{"absence proves nothing since 2.27 without the GRAPH subsystem"};
+  return Findings{log_finding(v, "LOG15", "search", "a path for every pattern",
+                              "NCCL found no path and uses a simple order of the GPUs",
+                              {p != nullptr ? v.evidence(*p) : v.evidence(*n)},
+                              p != nullptr ? p->at : n->at)};
+}
+
+// The PCI link that leads to each node of NCCL's printed tree.
+Outcome slow_pci(const LogView& v) {
+  constexpr double kSlow = 3.0;  // GB/s: below PCIe Gen3 x4
+  Findings found;
+  for (const auto* n : v.notes(NoteKind::link_speed_unknown))
+    found.push_back(
+        log_finding(v, "LOG16", "PCIe", "a link speed that NCCL knows", n->text, {v.evidence(*n)}, n->at));
+  std::map<std::string, const GraphLink*> above;
+  for (const auto& l : v.log.graph.links)
+    if (l.type == "PCI") above.try_emplace(l.to, &l);
+  std::set<const GraphLink*> told;
+  for (const auto& l : v.log.graph.links) {
+    if (!l.to.starts_with("GPU/") || l.type != "PCI") continue;
+    const auto* at = &l;
+    for (int depth = 0; depth < 16 && at != nullptr; ++depth) {
+      if (at->gbytes_per_s > 0 && at->gbytes_per_s < kSlow && told.insert(at).second)
+        found.push_back(log_finding(
+            v, "LOG16", at->to, "at least 3 GB/s",
+            fmt::format("PCI[{:.1f}] GB/s above {}", at->gbytes_per_s, l.to),
+            {{v.place(at->at), fmt::format("+ PCI[{:.1f}] - {}", at->gbytes_per_s, at->to)}}, at->at));
+      const auto next = above.find(at->from);
+      at = next == above.end() ? nullptr : next->second;
+    }
+  }
+  if (v.log.graph.links.empty() && found.empty()) return NotEvaluated{"no GRAPH lines"};
+  if (found.empty()) return Clean{};
+  return found;
+}
+
+Outcome no_multicast(const LogView& v) {
+  const auto* n = v.log.find(NoteKind::nvls_unavailable);
+  if (n == nullptr) return Clean{};
+  if (v.hopper_or_newer() != true) return Clean{"the GPUs are not known to be Hopper or newer"};
+  if (!v.any_nvlink() || v.log.main_ranks == 1) return Clean{"no NVSwitch is known"};
+  return Findings{log_finding(v, "NVL14", n->gpu ? fmt::format("GPU{}", *n->gpu) : "GPU",
+                              "NVLS multicast is available", n->text, {v.evidence(*n)}, n->at)};
+}
+
+Outcome one_channel(const LogView& v) {
+  const auto* n = v.log.find(NoteKind::one_channel);
+  if (n == nullptr) return Clean{};
+  for (const auto* plugin : v.notes(NoteKind::plugin_loaded))
+    if (plugin->subject == "TUNER" || icontains(plugin->text, "tuner"))
+      return Findings{log_finding(v, "NCCL32", "tuner plugin", "channels as NCCL chooses",
+                                  "one channel, and a tuner plugin is loaded",
+                                  {v.evidence(*plugin), v.evidence(*n)}, n->at)};
+  return Clean{};
+}
+
+Outcome one_channel_by_tuner(const LogView& v) {
+  // The example tuner leaves one channel for every collective without a row in its table.
+  std::uint64_t single = 0;
+  std::uint64_t all = 0;
+  for (const auto& t : v.log.tuning) {
+    if (!t.last_channel || t.bytes < (1U << 20U)) continue;
+    all += t.count;
+    if (*t.last_channel == t.first_channel.value_or(0)) single += t.count;
+  }
+  const LogNote* tuner = nullptr;
+  for (const auto* plugin : v.notes(NoteKind::plugin_loaded))
+    if (plugin->subject == "TUNER" || icontains(plugin->text, "tuner")) tuner = plugin;
+  if (tuner == nullptr || all == 0 || single * 2 < all) return one_channel(v);
+  return Findings{
+      log_finding(v, "NCCL32", "tuner plugin", "channels as NCCL chooses",
+                  "collectives of 1 MiB and more run on one channel, and a tuner plugin is loaded",
+                  {v.evidence(*tuner)}, tuner->at)};
+}
+
+Outcome topology_file(const LogView& v) {
+  const auto* p = v.problem({"Could not open XML topology file"});
+  const auto* n = v.log.find(NoteKind::topo_file_missing);
+  if (p == nullptr && n == nullptr) return Clean{};
+  // NCCL looks for a virtual machine's file by itself; only a file that somebody named is missed.
+  const auto* s = v.setting("NCCL_TOPO_FILE");
+  if (s == nullptr) return Clean{"no topology file was asked for"};
+  return Findings{log_finding(v, "NCCL15", "NCCL_TOPO_FILE", s->value + " can be read",
+                              "NCCL could not open it and detected the topology by itself",
+                              {p != nullptr ? v.evidence(*p) : v.evidence(*n), v.evidence(*s)},
+                              p != nullptr ? p->at : n->at)};
+}
+
+// Lines that look alarming and are not.
+Outcome harmless(const LogView& v) {
+  std::vector<Evidence> evidence;
+  std::vector<std::string> what;
+  const auto add = [&](NoteKind kind, const char* why) {
+    const auto* n = v.log.find(kind);
+    if (n == nullptr) return;
+    evidence.push_back(v.evidence(*n));
+    what.emplace_back(why);
+  };
+  const bool multicast_expected = v.hopper_or_newer() == true && v.any_nvlink();
+  if (!multicast_expected) {
+    add(NoteKind::nvls_unavailable, "no NVLS before Hopper or without NVSwitch is normal");
+    add(NoteKind::no_nvls_channels, "0 nvls channels are normal without NVLS");
+  }
+  if (v.setting("NCCL_NET_PLUGIN") == nullptr && v.setting("NCCL_TUNER_PLUGIN") == nullptr)
+    add(NoteKind::plugin_missing, "no plugin was asked for and none is needed");
+  add(NoteKind::mlx5_symbols, "missing mlx5dv symbols switch newer features off only");
+  add(NoteKind::affinity_empty, "an empty GPU affinity is normal in a virtual machine");
+  if (evidence.empty()) return Clean{};
+  return Findings{log_finding(v, "LOG23", "log", "nothing to do", fmt::format("{}", fmt::join(what, "; ")),
+                              evidence, std::nullopt)};
+}
+
+constexpr LogRule kRules[] = {{"LOG05", shared_memory},  {"LOG06", switches},
+                              {"LOG15", simple_order},   {"LOG16", slow_pci},
+                              {"LOG23", harmless},       {"NVL14", no_multicast},
+                              {"NCCL15", topology_file}, {"NCCL32", one_channel_by_tuner}};
+
+}  // namespace
+
+std::span<const LogRule> log_local_rules() { return kRules; }
+
+}  // namespace topotune::checks

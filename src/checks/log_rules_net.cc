@@ -1,0 +1,314 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "checks/log_rules.h"
+
+// Between hosts: which network, with or without GPUDirect, which rails.
+namespace topotune::checks {
+namespace {
+
+using namespace model;
+using Evidence = model::Evidence;  // not what rules of a machine look at
+using Findings = std::vector<Finding>;
+
+bool is_network(const LogEdge& e) { return e.transport.starts_with("NET/"); }
+
+std::vector<const LogEdge*> network_edges(const LogView& v) {
+  std::vector<const LogEdge*> found;
+  for (const auto& e : v.log.edges)
+    if (is_network(e) && v.same_host(e) != true) found.push_back(&e);
+  return found;
+}
+
+std::string pair_text(const LogEdge& e) { return fmt::format("{}-{}", e.src, e.dst); }
+
+// What the log says about the reason, first lines only.
+std::vector<Evidence> gdr_reasons(const LogView& v) {
+  std::vector<Evidence> found;
+  for (const auto kind : {NoteKind::gdr_hca_off, NoteKind::gdr_distance_off, NoteKind::ofi_gdr_off})
+    for (const auto* n : v.notes(kind))
+      if (found.size() < 4 && !n->text.starts_with("NET/Socket")) found.push_back(v.evidence(*n));
+  return found;
+}
+
+Severity gdr_severity(const LogView& v) { return v.omni_path() ? Severity::info : Severity::warn; }
+
+Outcome gdr_unused(const LogView& v) {
+  std::vector<const LogEdge*> edges;
+  for (const auto* e : network_edges(v))
+    if (e->gdr && e->transport != "NET/Socket") edges.push_back(e);
+  if (v.geforce() == true) return Clean{"GeForce cards have no GPUDirect RDMA"};
+  auto evidence = gdr_reasons(v);
+  const auto* refused = v.problem({"GDR disabled on GDR-supported instance type"});
+  if (edges.empty()) {
+    bool hca_off = false;
+    for (const auto* n : v.notes(NoteKind::gdr_hca_off))
+      hca_off = hca_off || !n->text.starts_with("NET/Socket");
+    if (refused == nullptr && (!hca_off || v.log.net.used == "Socket"))
+      return NotEvaluated{"no connection line of a network with GPUDirect"};
+    if (refused != nullptr) evidence.push_back(v.evidence(*refused));
+    auto f = log_finding(v, "LOG01", "network", "GPU memory is read and written by the NIC",
+                         "GPU Direct RDMA is disabled for the NIC; the log does not tell whether the "
+                         "peer-memory module or the distance decided",
+                         evidence, std::nullopt);
+    return Findings{f};
+  }
+  if (!std::ranges::all_of(edges, [](const LogEdge* e) { return !*e->gdr; })) return Clean{};
+  for (const auto* e : edges)
+    if (evidence.size() < 8) evidence.push_back(v.evidence(*e));
+  const bool module =
+      std::ranges::any_of(evidence, [](const Evidence& e) { return icontains(e.text, "no module"); });
+  const bool distance =
+      std::ranges::any_of(evidence, [](const Evidence& e) { return icontains(e.text, "distance"); });
+  const std::string why = v.omni_path() ? "; Omni-Path has none that NCCL's IB transport uses"
+                          : module      ? "; the peer-memory module is not loaded"
+                          : distance    ? "; NCCL says the NIC is too far from the GPU"
+                                        : "; the log does not tell why";
+  auto f = log_finding(
+      v, "LOG01", edges.size() == 1 ? pair_text(*edges[0]) : "network",
+      "via " + edges[0]->transport + "/…/GDRDMA",
+      fmt::format("all {} network connections between ranks go through host memory{}", edges.size(), why),
+      evidence, edges[0]->at);
+  f.severity = gdr_severity(v);
+  return Findings{f};
+}
+
+Outcome gdr_one_side(const LogView& v) {
+  const auto edges = network_edges(v);
+  std::vector<const LogEdge*> with, without, split;
+  for (const auto* e : edges) {
+    if (e->gdr_send && e->gdr_receive && *e->gdr_send != *e->gdr_receive)
+      split.push_back(e);
+    else if (e->gdr && *e->gdr)
+      with.push_back(e);
+    else if (e->gdr && e->transport != "NET/Socket")
+      without.push_back(e);
+  }
+  if (split.empty() && (with.empty() || without.empty()))
+    return edges.empty() ? Outcome(NotEvaluated{"no network connection"}) : Outcome(Clean{});
+  std::vector<Evidence> evidence;
+  for (const auto* e : split.empty() ? without : split)
+    if (evidence.size() < 6) evidence.push_back(v.evidence(*e));
+  std::set<std::string> hosts;
+  for (const auto* e : split)
+    if (const auto* r = v.rank(*e->gdr_send ? e->dst : e->src); r != nullptr && r->host)
+      hosts.insert(*r->host);
+  for (const auto* e : without)
+    if (const auto* r = v.rank(e->gdr_send ? e->src : e->dst); r != nullptr && r->host)
+      hosts.insert(*r->host);
+  // Before sm80 and without NVLink NCCL reads through the host by default: only the sending side lacks it.
+  const bool reads_only =
+      !split.empty() && std::ranges::all_of(split, [](const LogEdge* e) { return !*e->gdr_send; });
+  auto f = log_finding(
+      v, "LOG02", hosts.empty() ? "network" : fmt::format("{}", fmt::join(hosts, ", ")),
+      "/GDRDMA on both ends of every connection",
+      split.empty() ? fmt::format("{} connections with and {} without GPUDirect", with.size(), without.size())
+                    : fmt::format("{} connections have GPUDirect on the {} side only", split.size(),
+                                  reads_only ? "receiving" : "sending"),
+      evidence, split.empty() ? without[0]->at : split[0]->at);
+  if (reads_only && without.empty()) f.severity = Severity::info;
+  return Findings{f};
+}
+
+Outcome no_rdma_device(const LogView& v) {
+  const auto* none = v.log.find(NoteKind::no_ib_device);
+  if (none == nullptr) return Clean{};
+  if (v.log.net.used && *v.log.net.used != "Socket") return Clean{"another network carries the traffic"};
+  if (v.set_to("NCCL_IB_DISABLE", "1")) return Clean{"NCCL_IB_DISABLE=1 (LOG06)"};
+  auto f = log_finding(v, "LOG03", none->host.empty() ? "network" : none->host, "an RDMA device",
+                       "NET/IB found none, sockets are used", {v.evidence(*none)}, none->at);
+  const auto hardware = v.rdma_hardware();
+  if (!v.many_hosts()) {
+    f.severity = Severity::info;
+    f.expected = "an RDMA device, where the job has several hosts (here one is seen)";
+  } else if (hardware != true) {
+    f.severity = Severity::warn;
+    f.observed += "; whether the hosts have RDMA NICs is not known";
+  }
+  return Findings{f};
+}
+
+Outcome no_ibverbs(const LogView& v) {
+  const auto* p = v.problem({"Failed to open libibverbs"});
+  const auto* n = v.log.find(NoteKind::ibverbs_missing);
+  if (p == nullptr && n == nullptr) return Clean{};
+  auto f = log_finding(v, "LOG04", "libibverbs", "libibverbs.so.1 is in the image",
+                       "libibverbs could not be loaded", {p != nullptr ? v.evidence(*p) : v.evidence(*n)},
+                       p != nullptr ? p->at : n->at);
+  const bool plugin = v.log.net.used && *v.log.net.used != "Socket" && *v.log.net.used != "IB";
+  if (plugin) f.expected = "nothing: network " + *v.log.net.used + " is used, which does not need it";
+  if (plugin || (v.hosts() == 1 && v.rdma_hardware() != true)) f.severity = Severity::info;
+  return Findings{f};
+}
+
+Outcome mixed_link_layers(const LogView& v) {
+  std::vector<std::string> ib, ethernet;
+  for (const auto& d : v.log.net.ib_devices) {
+    if (d.find("/RoCE") != std::string::npos)
+      ethernet.push_back(d);
+    else if (d.find("/IB") != std::string::npos)
+      ib.push_back(d);
+  }
+  if (v.log.net.ib_devices.empty()) return NotEvaluated{"no \"NET/IB : Using\" line"};
+  if (ib.empty() || ethernet.empty()) return Clean{};
+  const auto& odd = ib.size() >= ethernet.size() ? ethernet : ib;
+  const auto& rest = ib.size() >= ethernet.size() ? ib : ethernet;
+  std::vector<std::string> names;
+  for (const auto& d : rest) names.push_back(d.substr(0, d.find(':')));
+  auto f = log_finding(
+      v, "RDMA08", fmt::format("{}", fmt::join(odd, ", ")),
+      fmt::format("NCCL_IB_HCA={}", fmt::join(names, ",")),
+      fmt::format("{} InfiniBand and {} Ethernet ports are used together", ib.size(), ethernet.size()),
+      {{v.place({0, 0}), fmt::format("NET/IB : Using {}", fmt::join(v.log.net.ib_devices, " "))}},
+      std::nullopt);
+  return Findings{f};
+}
+
+Outcome some_rails(const LogView& v) {
+  const auto& devices = v.log.net.ib_devices;
+  if (devices.size() < 2 || v.log.communicators.empty())
+    return NotEvaluated{"fewer than two RDMA devices are listed"};
+  const auto& main = v.log.communicators[0];
+  const int n = static_cast<int>(devices.size());
+  const bool whole = main.nranks && main.ranks_seen == *main.nranks && main.nnodes.value_or(0) > 1;
+  if (!whole) return NotEvaluated{"the log does not hold all ranks of a job on several hosts"};
+  if (main.channels.value_or(0) < n || *main.nranks < n * *main.nnodes)
+    return Clean{"fewer GPUs or channels than rails"};
+  std::set<int> used;
+  for (const auto* e : network_edges(v)) {
+    if (e->device) used.insert(*e->device);
+    if (e->peer_device) used.insert(*e->peer_device);
+  }
+  if (used.empty() || static_cast<int>(used.size()) >= n) return Clean{};
+  auto f = log_finding(
+      v, "LOG19", "rails", fmt::format("all {} devices", n),
+      fmt::format("connections use {} of {} devices", used.size(), n),
+      {{v.place({0, 0}), fmt::format("devices {} of {}", fmt::join(used, ", "), fmt::join(devices, " "))}},
+      std::nullopt);
+  return Findings{f};
+}
+
+Outcome plugin_fell_back(const LogView& v) {
+  const auto* provider = v.problem(
+      {"optimal provider", "no eligible providers", "No eligible providers", "no available providers"});
+  const auto* provider_note = v.log.find(NoteKind::provider_missing);
+  const auto* wanted = v.setting("NCCL_NET_PLUGIN");
+  const LogNote* failed = nullptr;
+  for (const auto kind : {NoteKind::plugin_failed, NoteKind::plugin_missing})
+    for (const auto* n : v.notes(kind))
+      if (n->subject == "NET" && n->text.find(" IB") == std::string::npos &&
+          n->text.find("Socket") == std::string::npos &&
+          (kind == NoteKind::plugin_failed || wanted != nullptr))
+        failed = n;
+  const auto* any = v.problem({"Failed to initialize any NET plugin"});
+  const bool internal = !v.log.net.used || *v.log.net.used == "IB" || *v.log.net.used == "Socket";
+  const bool asked = wanted != nullptr && wanted->value != "none" && !wanted->value.empty();
+  std::vector<Evidence> evidence;
+  if (provider != nullptr) evidence.push_back(v.evidence(*provider));
+  if (provider == nullptr && provider_note != nullptr) evidence.push_back(v.evidence(*provider_note));
+  if (any != nullptr) evidence.push_back(v.evidence(*any));
+  if (asked && failed != nullptr && internal)
+    evidence.push_back(v.evidence(*failed)), evidence.push_back(v.evidence(*wanted));
+  if (failed != nullptr && failed->kind == NoteKind::plugin_failed && !asked && internal)
+    evidence.push_back(v.evidence(*failed));
+  if (evidence.empty() || !internal) return Clean{};
+  auto f = log_finding(
+      v, "LOG18", "network plugin", asked ? "plugin " + wanted->value : "the plugin's network",
+      v.log.net.used ? "network " + *v.log.net.used + " is used instead" : "the plugin did not start",
+      evidence,
+      provider != nullptr ? provider->at
+      : any != nullptr    ? any->at
+      : failed != nullptr ? failed->at
+                          : provider_note->at);
+  return Findings{f};
+}
+
+bool is_unusable_interface(std::string_view name) {
+  for (const std::string_view head :
+       {"lo", "docker", "veth", "virbr", "tun", "br-", "cali", "flannel", "cni"})
+    if (name.starts_with(head) && (head != "lo" || name.size() == 2 || name[2] == ':')) return true;
+  return name.find(":fe80") != std::string_view::npos || name.find("[fe80") != std::string_view::npos;
+}
+
+const LogProblem* connect_error(const LogView& v) {
+  for (const auto& p : v.log.problems) {
+    const bool connects =
+        icontains(p.text, "connect") && !icontains(p.text, "ibv_") && !icontains(p.text, "Got completion");
+    const bool fails = icontains(p.text, "timed out") || icontains(p.text, "refused") ||
+                       icontains(p.text, "unreachable") || icontains(p.text, "No route to host");
+    if ((connects && fails) || icontains(p.text, "no socket interface found") ||
+        icontains(p.text, "No usable listening interface"))
+      return &p;
+  }
+  return nullptr;
+}
+
+Outcome hosts_unreachable(const LogView& v) {
+  const auto& used = !v.log.net.bootstrap.empty() ? v.log.net.bootstrap : v.log.net.sockets;
+  const auto* error = connect_error(v);
+  const bool only_lo =
+      !used.empty() && std::ranges::all_of(used, [](const std::string& u) { return u.starts_with("lo:"); });
+  const bool bad_first = !used.empty() && is_unusable_interface(used[0]);
+  if (error == nullptr && !(only_lo && v.many_hosts())) return Clean{};
+  std::vector<Evidence> evidence;
+  if (error != nullptr) evidence.push_back(v.evidence(*error));
+  if (!used.empty())
+    evidence.push_back({v.place({0, 0}), fmt::format("bootstrap uses {}", fmt::join(used, ", "))});
+  auto f = log_finding(
+      v, "LOG17", used.empty() ? "bootstrap" : used[0].substr(0, used[0].find(':')),
+      "an interface that the other hosts can reach",
+      bad_first || only_lo
+          ? fmt::format("interface {} cannot reach another host", used[0])
+          : "connecting failed on a usable interface: firewall, routing, or the peer ended earlier",
+      evidence, error != nullptr ? std::optional(error->at) : std::nullopt);
+  return Findings{f};
+}
+
+Outcome rdma_disabled(const LogView& v) {
+  const auto* s = v.setting("NCCL_IB_DISABLE");
+  if (s == nullptr || s->value != "1") return Clean{};
+  const bool other = v.log.net.used && *v.log.net.used != "Socket" && *v.log.net.used != "IB";
+  if (other) return Clean{"another plugin carries the traffic"};
+  auto f = log_finding(v, "LOG06", "NCCL_IB_DISABLE", "unset",
+                       "NCCL_IB_DISABLE=1: RDMA is off, sockets are used", {v.evidence(*s)}, s->at);
+  f.action = "unset-NCCL_IB_DISABLE";
+  if (v.hosts() == 1)
+    f.severity = Severity::info;
+  else if (!v.many_hosts() || v.rdma_hardware() != true)
+    f.severity = Severity::warn;
+  return Findings{f};
+}
+
+// NCCL counts more hosts than there are: containers that do not see each other's identity.
+Outcome split_host(const LogView& v) {
+  if (v.log.communicators.empty()) return NotEvaluated{"no communicator"};
+  const auto& main = v.log.communicators[0];
+  if (!main.nnodes || !main.nranks || main.ranks_seen != *main.nranks)
+    return NotEvaluated{"not all ranks are in the log"};
+  std::set<std::pair<std::string, std::string>> gpus;
+  std::set<std::string> hosts;
+  for (const auto& r : v.log.ranks)
+    if (r.host && r.communicator == 0) hosts.insert(*r.host);
+  if (hosts.empty() || *main.nnodes <= static_cast<int>(hosts.size())) return Clean{};
+  return Findings{log_finding(
+      v, "CONT07", "hosts", fmt::format("{} hosts", hosts.size()),
+      fmt::format("NCCL counts {} nodes", *main.nnodes),
+      {{v.place({0, 0}), fmt::format("nNodes {}, hosts {}", *main.nnodes, fmt::join(hosts, ", "))}},
+      std::nullopt)};
+}
+
+constexpr LogRule kRules[] = {{"LOG01", gdr_unused},         {"LOG02", gdr_one_side},
+                              {"LOG03", no_rdma_device},     {"LOG04", no_ibverbs},
+                              {"LOG06", rdma_disabled},      {"LOG17", hosts_unreachable},
+                              {"LOG18", plugin_fell_back},   {"LOG19", some_rails},
+                              {"RDMA08", mixed_link_layers}, {"CONT07", split_host}};
+
+}  // namespace
+
+std::span<const LogRule> log_network_rules() { return kRules; }
+
+}  // namespace topotune::checks

@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "checks/log_rules.h"
+
+namespace topotune::checks {
+
+using namespace model;
+
+LogView::LogView(const NcclLog& nccl_log, const Machine* known, std::string name)
+    : log(nccl_log), machine(known), name_(std::move(name)) {
+  if (machine != nullptr) paths_ = paths_of(machine->topology);
+}
+
+std::string LogView::place(const LogLine& at) const {
+  const auto index = static_cast<std::size_t>(at.file);
+  const auto& file = log.files.size() > 1 && index < log.files.size() ? log.files[index] : name_;
+  return at.line == 0 ? file : fmt::format("{}:{}", file, at.line);
+}
+
+model::Evidence LogView::evidence(const LogProblem& p) const {
+  return {place(p.at), p.count > 1 ? fmt::format("{} ({} times)", p.text, p.count) : p.text};
+}
+model::Evidence LogView::evidence(const LogNote& n) const { return {place(n.at), n.text}; }
+model::Evidence LogView::evidence(const LogSetting& s) const {
+  return {place(s.at), fmt::format("{} set to {}", s.name, s.value)};
+}
+model::Evidence LogView::evidence(const LogEdge& e) const {
+  return {place(e.at),
+          fmt::format("{} -> {} via {}{}, {} channel{}", e.src, e.dst, e.transport,
+                      e.gdr.value_or(false) ? "/GDRDMA" : "", e.channels, e.channels == 1 ? "" : "s")};
+}
+
+const LogProblem* LogView::problem(std::initializer_list<std::string_view> texts) const {
+  for (const auto& p : log.problems)
+    for (const auto text : texts)
+      if (icontains(p.text, text)) return &p;
+  return nullptr;
+}
+
+std::vector<const LogProblem*> LogView::problems(std::initializer_list<std::string_view> texts) const {
+  std::vector<const LogProblem*> found;
+  for (const auto& p : log.problems)
+    if (std::ranges::any_of(texts, [&](std::string_view text) { return icontains(p.text, text); }))
+      found.push_back(&p);
+  return found;
+}
+
+std::vector<const LogNote*> LogView::notes(NoteKind kind) const {
+  std::vector<const LogNote*> found;
+  for (const auto& n : log.notes)
+    if (n.kind == kind) found.push_back(&n);
+  return found;
+}
+
+const LogSetting* LogView::setting(std::string_view name) const {
+  const auto found = std::ranges::find(log.env, name, &LogSetting::name);
+  return found == log.env.end() ? nullptr : &*found;
+}
+
+bool LogView::set_to(std::string_view name, std::string_view value) const {
+  return std::ranges::any_of(log.env,
+                             [&](const LogSetting& s) { return s.name == name && s.value == value; });
+}
+
+const LogRank* LogView::rank(int number) const {
+  for (const auto& r : log.ranks)
+    if (r.rank == number && r.communicator == 0) return &r;
+  return nullptr;
+}
+
+std::optional<bool> LogView::same_host(const LogEdge& edge) const {
+  if (edge.communicator) return std::nullopt;
+  const auto* a = rank(edge.src);
+  const auto* b = rank(edge.dst);
+  if (a == nullptr || b == nullptr || !a->host || !b->host) return std::nullopt;
+  return *a->host == *b->host;
+}
+
+std::optional<int> LogView::hosts() const {
+  int most = 0;
+  for (const auto& c : log.communicators) most = std::max(most, c.nnodes.value_or(0));
+  if (most > 0) return most;
+  for (const auto& edge : log.edges)
+    if (edge.transport.starts_with("NET/") && same_host(edge) == false)
+      return std::max(2, static_cast<int>(log.hosts.size()));
+  if (!log.hosts.empty() && (log.hosts.size() > 1 || log.main_ranks == 1))
+    return static_cast<int>(log.hosts.size());
+  return std::nullopt;
+}
+
+const Gpu* LogView::gpu_of(int number) const {
+  const auto* r = rank(number);
+  if (machine == nullptr || r == nullptr) return nullptr;
+  for (const auto& gpu : machine->topology.gpus)
+    if (r->bdf && gpu.bdf && *gpu.bdf == *r->bdf) return &gpu;
+  if (r->bdf && std::ranges::any_of(machine->topology.gpus, [](const Gpu& g) { return g.bdf.has_value(); }))
+    return nullptr;
+  const auto index = r->nvml ? r->nvml : r->gpu;
+  for (const auto& gpu : machine->topology.gpus)
+    if (index && gpu.index == *index) return &gpu;
+  return nullptr;
+}
+
+std::optional<LogView::Link> LogView::machine_link(int a, int b) const {
+  const auto* ga = gpu_of(a);
+  const auto* gb = gpu_of(b);
+  if (ga == nullptr || gb == nullptr) return std::nullopt;
+  for (const auto& path : paths_) {
+    const bool fits = (path.a == ga->id && path.b == gb->id) || (path.a == gb->id && path.b == ga->id);
+    if (fits && path.type)
+      return Link{path.type, path.nvlinks, fmt::format("{} and {} of the topology", ga->id, gb->id)};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// "GPU/0-60" or "GPU/60" of a rank in NCCL's print.
+std::string graph_node(const LogGraph& graph, int rank) {
+  for (const auto& link : graph.links)
+    if (link.rank == rank && link.to.starts_with("GPU/")) return link.to;
+  return {};
+}
+
+bool reaches_by_nvlink(const LogGraph& graph, const std::string& from, const std::string& to) {
+  return std::ranges::any_of(graph.links, [&](const GraphLink& l) {
+    return l.type == "NVL" && l.from == from && (l.to == to || l.to.starts_with("NVS"));
+  });
+}
+
+}  // namespace
+
+std::optional<LogView::Link> LogView::graph_link(int a, int b) const {
+  const auto from = graph_node(log.graph, a);
+  const auto to = graph_node(log.graph, b);
+  if (from.empty() || to.empty()) return std::nullopt;
+  if (reaches_by_nvlink(log.graph, from, to) && reaches_by_nvlink(log.graph, to, from))
+    return Link{PathType::nvl, std::nullopt, "NVL links in NCCL's own graph"};
+  for (const auto& path : log.graph.paths)
+    if (path.from == from && path.to == to)
+      return Link{path_type_from(path.type == "NVB" ? "NVL" : path.type), std::nullopt,
+                  "paths in NCCL's own graph"};
+  return std::nullopt;
+}
+
+std::optional<LogView::Link> LogView::link(int a, int b) const {
+  if (auto found = machine_link(a, b)) return found;
+  return graph_link(a, b);
+}
+
+bool LogView::any_nvlink() const {
+  if (std::ranges::any_of(log.graph.links, [](const GraphLink& l) { return l.type == "NVL"; })) return true;
+  if (machine == nullptr) return false;
+  return std::ranges::any_of(
+      paths_, [](const Path& p) { return p.type == PathType::nvl || p.type == PathType::xgmi; });
+}
+
+namespace {
+
+std::vector<std::string> gpu_names(const LogView& view) {
+  auto names = view.log.gpu_names;
+  if (view.machine != nullptr)
+    for (const auto& gpu : view.machine->topology.gpus)
+      if (gpu.name) names.push_back(*gpu.name);
+  return names;
+}
+
+bool names_one_of(const std::string& name, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return icontains(name, word); });
+}
+
+}  // namespace
+
+std::optional<bool> LogView::geforce() const {
+  const auto names = gpu_names(*this);
+  if (names.empty()) return std::nullopt;
+  return std::ranges::all_of(names, [](const std::string& n) {
+    return names_one_of(n, {"GeForce", "TITAN"});
+  });
+}
+
+std::optional<bool> LogView::hopper_or_newer() const {
+  if (machine != nullptr)
+    for (const auto& gpu : machine->topology.gpus)
+      if (gpu.sm) return *gpu.sm >= 90 && *gpu.sm < 120;
+  const auto names = gpu_names(*this);
+  if (names.empty()) return std::nullopt;
+  return std::ranges::all_of(names, [](const std::string& n) {
+    return names_one_of(n,
+                        {"H100", "H200", "H800", "H20", "GH200", "B100", "B200", "B300", "GB200", "GB300"});
+  });
+}
+
+std::optional<bool> LogView::rdma_hardware() const {
+  if (machine != nullptr) {
+    if (!machine->ports.empty()) return true;
+    if (std::ranges::any_of(machine->topology.nics,
+                            [](const Nic& n) { return n.rdma || n.link_layer == "InfiniBand"; }))
+      return true;
+  }
+  if (!log.net.ib_devices.empty()) return true;
+  // IP over InfiniBand interfaces tell of cards: "ib0", "ibp70s0".
+  for (const auto* list : {&log.net.sockets, &log.net.bootstrap})
+    for (const auto& name : *list)
+      if (name.size() > 2 && name.starts_with("ib") &&
+          (name[2] == 'p' || name[2] == 's' || is_digit(name[2])))
+        return true;
+  return std::nullopt;
+}
+
+bool LogView::omni_path() const {
+  return !log.net.ib_devices.empty() &&
+         std::ranges::all_of(log.net.ib_devices, [](const std::string& d) { return d.starts_with("hfi1"); });
+}
+
+}  // namespace topotune::checks

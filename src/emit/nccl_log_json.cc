@@ -1,0 +1,292 @@
+#include "emit/nccl_log_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace topotune::emit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace model;
+
+constexpr int kDenseMatrix = 512;  // ranks; beyond, only the pairs that exchange bytes are written
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return value ? Json(printable(*value)) : Json(nullptr);
+  else
+    return value ? Json(*value) : Json(nullptr);
+}
+Json text(const std::string& value) { return value.empty() ? Json(nullptr) : Json(printable(value)); }
+
+Json texts(const std::vector<std::string>& list) {
+  Json out = Json::array();
+  for (const auto& one : list) out.push_back(printable(one));
+  return out;
+}
+
+template <class List, class Of>
+Json array_of(const List& list, Of of) {
+  Json out = Json::array();
+  for (const auto& one : list) out.push_back(of(one));
+  return out;
+}
+
+// Where several files were read, a line's file is named.
+void put_place(Json& out, const LogLine& at, const NcclLog& log) {
+  out["line"] = at.line == 0 ? Json(nullptr) : Json(at.line);
+  if (log.files.size() > 1 && static_cast<std::size_t>(at.file) < log.files.size())
+    out["file"] = printable(log.files[static_cast<std::size_t>(at.file)]);
+}
+
+Json rank_json(const LogRank& r) {
+  Json out{{"rank", r.rank},
+           {"host", or_null(r.host)},
+           {"pid", or_null(r.pid)},
+           {"gpu", or_null(r.gpu)},
+           {"bdf", or_null(r.bdf)}};
+  if (r.nvml) out["nvml"] = *r.nvml;
+  if (r.cpus) out["cpus"] = *r.cpus;
+  if (r.gpu_name) out["gpu_name"] = printable(*r.gpu_name);
+  if (r.communicator != 0) out["communicator"] = r.communicator;
+  return out;
+}
+
+Json communicator_json(const LogCommunicator& c) {
+  Json out{{"id", or_null(c.id)},
+           {"nranks", or_null(c.nranks)},
+           {"nnodes", or_null(c.nnodes)},
+           {"channels", or_null(c.channels)}};
+  if (c.p2p_channels) out["p2p_channels"] = *c.p2p_channels;
+  if (c.nvls_channels) out["nvls_channels"] = *c.nvls_channels;
+  if (c.collnet_channels) out["collnet_channels"] = *c.collnet_channels;
+  out["ranks_seen"] = c.ranks_seen;
+  if (c.parent) out["parent"] = *c.parent;
+  if (c.mnnvl) out["mnnvl"] = true;
+  if (c.init_seconds) out["init_seconds"] = *c.init_seconds;
+  return out;
+}
+
+Json setting_json(const LogSetting& s, const NcclLog& log) {
+  Json out{
+      {"name", printable(s.name)}, {"value", printable(s.value)}, {"by", name_of(s.by)}, {"count", s.count}};
+  put_place(out, s.at, log);
+  return out;
+}
+
+Json net_json(const LogNet& net) {
+  Json devices = Json::array();
+  for (const auto& device : net.devices) devices.push_back(printable(device));
+  return {{"used", or_null(net.used)},
+          {"plugins", texts(net.plugins)},
+          {"devices", devices},
+          {"gdr", or_null(net.gdr)},
+          {"bootstrap", texts(net.bootstrap)}};
+}
+
+Json edge_json(const LogEdge& e) {
+  Json out{{"src", e.src},           {"dst", e.dst},          {"transport", printable(e.transport)},
+           {"channels", e.channels}, {"gdr", or_null(e.gdr)}, {"device", or_null(e.device)}};
+  if (e.transport.starts_with("NET/")) {
+    out["peer_device"] = or_null(e.peer_device);
+    if (e.gdr_send != e.gdr_receive)
+      out["gdr_send"] = or_null(e.gdr_send), out["gdr_receive"] = or_null(e.gdr_receive);
+    if (e.proxy_rank) out["proxy_rank"] = *e.proxy_rank;
+  }
+  if (e.communicator) out["communicator"] = *e.communicator;
+  return out;
+}
+
+Json tree_json(const LogTree& t) {
+  Json out{{"channel", t.channel}, {"rank", t.rank}, {"up", or_null(t.up)}, {"down", t.down}};
+  if (t.communicator != 0) out["communicator"] = t.communicator;
+  return out;
+}
+
+Json tuning_json(const LogTuning& t) {
+  Json out{{"op", or_null(t.op)},
+           {"bytes", t.bytes},
+           {"algorithm", printable(t.algorithm)},
+           {"protocol", printable(t.protocol)}};
+  if (t.last_channel) out["channels"] = *t.last_channel - t.first_channel.value_or(0) + 1;
+  if (t.microseconds && std::isfinite(*t.microseconds)) out["model_seconds"] = *t.microseconds * 1e-6;
+  out["count"] = t.count;
+  return out;
+}
+
+// Communicators of one size make one entry: a call is counted once in each.
+Json collectives_json(const NcclLog& log) {
+  std::vector<LogCollective> sums;
+  std::map<std::tuple<std::string, std::string, std::uint64_t, std::optional<std::uint64_t>>, std::size_t> at;
+  for (const auto& c : log.collectives) {
+    const auto [found, fresh] = at.try_emplace({c.op, c.datatype, c.count, c.bytes}, sums.size());
+    if (fresh)
+      sums.push_back(c);
+    else
+      sums[found->second].calls += c.calls;
+  }
+  return array_of(sums, [](const LogCollective& c) {
+    return Json{{"op", printable(c.op)},
+                {"datatype", c.datatype},
+                {"count", c.count},
+                {"bytes", or_null(c.bytes)},
+                {"calls", c.calls}};
+  });
+}
+
+Json matrix_json(const NcclLog& log) {
+  const int n = log.main_ranks;
+  if (!log.traffic_basis || n < 1 || n > kDenseMatrix) return nullptr;
+  std::vector<std::vector<std::uint64_t>> rows(static_cast<std::size_t>(n),
+                                               std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
+  for (const auto& [pair, bytes] : log.traffic)
+    if (pair.first < n && pair.second < n)
+      rows[static_cast<std::size_t>(pair.first)][static_cast<std::size_t>(pair.second)] = bytes;
+  return rows;
+}
+
+Json problem_json(const LogProblem& p, const NcclLog& log) {
+  Json out;
+  put_place(out, p.at, log);
+  out["count"] = p.count;
+  out["rank"] = or_null(p.rank);
+  out["host"] = or_null(p.host);
+  out["text"] = printable(p.text);
+  if (!p.source.empty()) out["source"] = printable(p.source);
+  if (!p.time.empty()) out["time"] = printable(p.time);
+  if (!p.unwound.empty()) out["unwound"] = texts(p.unwound);
+  return out;
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json graph_json(const LogGraph& g) {
+  if (!g.max_bw && g.patterns.empty() && g.links.empty()) return nullptr;
+  Json out{{"host", text(g.host)},
+           {"max_gbytes_per_s", g.max_bw ? number(*g.max_bw) : Json(nullptr)},
+           {"total_gbytes_per_s", g.total_bw ? number(*g.total_bw) : Json(nullptr)}};
+  out["patterns"] = array_of(g.patterns, [](const GraphPattern& p) {
+    return Json{{"pattern", p.pattern},
+                {"channels", p.channels},
+                {"intra_gbytes_per_s", number(p.bw_intra)},
+                {"inter_gbytes_per_s", number(p.bw_inter)},
+                {"intra", printable(p.type_intra)},
+                {"inter", printable(p.type_inter)}};
+  });
+  out["links"] = array_of(g.links, [](const GraphLink& l) {
+    Json link{{"from", printable(l.from)},
+              {"type", printable(l.type)},
+              {"to", printable(l.to)},
+              {"gbytes_per_s", number(l.gbytes_per_s)}};
+    if (l.rank) link["rank"] = *l.rank;
+    return link;
+  });
+  out["paths"] = array_of(g.paths, [](const GraphPath& p) {
+    return Json{{"from", printable(p.from)},
+                {"to", printable(p.to)},
+                {"type", printable(p.type)},
+                {"hops", p.hops},
+                {"gbytes_per_s", number(p.gbytes_per_s)}};
+  });
+  return out;
+}
+
+Json finding_json(const Finding& f) {
+  Json evidence = Json::array();
+  for (const auto& e : f.evidence)
+    evidence.push_back({{"source", printable(e.source)}, {"text", printable(e.text)}});
+  Json out{{"rule", f.rule},
+           {"severity", name_of(f.severity)},
+           {"subject", printable(f.subject)},
+           {"file", f.file ? text(*f.file) : Json(nullptr)},
+           {"line", or_null(f.line)},
+           {"title", f.title},
+           {"evidence", evidence},
+           {"expected", text(f.expected)},
+           {"observed", text(f.observed)},
+           {"impact", text(f.impact)},
+           {"remedy", text(f.remedy)},
+           {"action", text(f.action)},
+           {"reference", text(f.reference)}};
+  if (!f.because.empty()) out["because"] = f.because;
+  return out;
+}
+
+Json ras_json(const RasCount& r) {
+  return {{"communicator", text(r.group)},
+          {"op", text(r.op)},
+          {"ranks", r.ranks},
+          {"operation", or_null(r.operation)},
+          {"named", r.named}};
+}
+
+Json rings_json(const NcclLog& log) {
+  Json out = Json::array();
+  for (const auto& ring : log.rings)
+    if (ring.communicator == 0 || log.communicators.size() <= 1) out.push_back(ring.ranks);
+  return out;
+}
+
+Json ring_channels_json(const NcclLog& log) {
+  Json out = Json::array();
+  for (const auto& ring : log.rings)
+    if (ring.communicator == 0 || log.communicators.size() <= 1) out.push_back(ring.channels);
+  return out;
+}
+
+}  // namespace
+
+std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name) {
+  Json out;
+  out["schema"] = "topotune.nccl-log/1";
+  out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
+  out["source"] = {{"kind", log.kind}, {"name", printable(name)}};
+  if (log.files.size() > 1) out["source"]["files"] = texts(log.files);
+  out["library"] = or_null(log.library);
+  out["version"] = or_null(log.version);
+  out["cuda"] = or_null(log.cuda);
+  if (log.version_suffix) out["version_suffix"] = printable(*log.version_suffix);
+  if (log.hip) out["hip"] = printable(*log.hip);
+  if (log.rocm) out["rocm"] = printable(*log.rocm);
+  out["cuda_driver"] = or_null(log.cuda_driver);
+  out["lines"] = log.lines;
+  out["library_lines"] = log.library_lines;
+  out["unrecognised"] = log.unrecognised;
+  out["glued"] = log.glued;
+  out["cut"] = log.cut;
+  if (log.overlong > 0) out["overlong"] = log.overlong;
+  if (!log.unrecognised_samples.empty()) out["unrecognised_samples"] = texts(log.unrecognised_samples);
+  out["hosts"] = texts(log.hosts);
+  out["ranks"] = array_of(log.ranks, rank_json);
+  out["communicators"] = array_of(log.communicators, communicator_json);
+  out["env"] = array_of(log.env, [&](const LogSetting& s) { return setting_json(s, log); });
+  out["net"] = net_json(log.net);
+  out["edges"] = array_of(log.edges, edge_json);
+  out["transports"] = log.transports;
+  out["rings"] = rings_json(log);
+  out["ring_channels"] = ring_channels_json(log);
+  out["trees"] = array_of(log.trees, tree_json);
+  out["tuning"] = array_of(log.tuning, tuning_json);
+  out["collectives"] = collectives_json(log);
+  out["matrix"] = matrix_json(log);
+  out["matrix_basis"] = or_null(log.traffic_basis);
+  if (log.main_ranks > kDenseMatrix && !log.traffic.empty())
+    out["traffic"] = array_of(log.traffic, [](const auto& t) {
+      return Json{{"src", t.first.first}, {"dst", t.first.second}, {"bytes", t.second}};
+    });
+  out["graph"] = graph_json(log.graph);
+  if (!log.ras.empty()) out["ras"] = array_of(log.ras, ras_json);
+  out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
+  if (log.problems_left_out > 0) out["problems_left_out"] = log.problems_left_out;
+  out["verdict"] = name_of(verdict_of(diagnosis));
+  out["findings"] = array_of(diagnosis.findings, finding_json);
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace topotune::emit

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "model/finding.h"
+#include "model/nccl_log.h"
+
+namespace topotune::emit {
+
+// The document `topotune.nccl-log/1` (CLI contract; docs/formats/nccl-log.md), one line end at its end.
+// `name` is the input's name. Same log, same bytes.
+std::string nccl_log_json(const model::NcclLog& log, const model::Diagnosis& diagnosis,
+                          const std::string& name);
+
+}  // namespace topotune::emit

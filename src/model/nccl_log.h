@@ -1,0 +1,282 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// What an NCCL or RCCL debug log says, once its lines are joined. Fields as in `topotune.nccl-log/1`
+// (docs/formats/nccl-log.md). Unknown is nullopt.
+namespace topotune::model {
+
+// Where a statement stands: lines count from 1 within their file.
+struct LogLine {
+  int file = 0;  // index into NcclLog::files
+  std::uint64_t line = 0;
+};
+
+struct LogRank {
+  int rank = 0;
+  std::optional<std::string> host;
+  std::optional<int> pid;
+  std::optional<int> gpu;   // CUDA device index
+  std::optional<int> nvml;  // NVML index
+  std::optional<std::string> bdf, cpus, gpu_name;
+  int communicator = 0;  // index into NcclLog::communicators
+};
+
+struct LogCommunicator {
+  std::optional<std::string> id;  // "0x…": the commId
+  std::optional<int> nranks, nnodes, channels, p2p_channels, nvls_channels, collnet_channels;
+  std::optional<int> parent;  // index: the ranks are numbered within this one, and are part of that one
+  // Its ranks' numbers in the main communicator, by own number; empty: the numbers are the same, or not
+  // known.
+  std::vector<int> in_main;
+  int ranks_seen = 0;
+  bool finished = false;  // a rank printed that it was destroyed or aborted
+  bool mnnvl = false;
+  std::optional<double> init_seconds;  // slowest rank
+};
+
+enum class SettingBy { environment, config, plugin, defaults };
+const char* name_of(SettingBy by);
+
+// "bfloat16" for 9; "unknown" beyond the table (nccl.h, ncclDataType_t).
+std::string_view datatype_name(unsigned number);
+std::optional<std::uint64_t> datatype_bytes(std::string_view name);
+// The size that nccl-tests gives an operation: the whole buffer, so count x ranks for gathers, scatters and
+// all-to-all (whose count argument is per rank). Nothing when the type or a needed number of ranks is
+// unknown.
+std::optional<std::uint64_t> call_bytes(std::string_view op, std::string_view datatype, std::uint64_t count,
+                                        std::optional<int> nranks);
+
+struct LogSetting {
+  std::string name, value;
+  SettingBy by = SettingBy::environment;
+  std::uint64_t count = 0;
+  LogLine at;
+  std::string host;  // of the first that printed it; "" unknown
+};
+
+struct LogNet {
+  std::optional<std::string> used;  // "IB", "Socket", "AWS Libfabric"
+  std::vector<std::string> plugins;
+  std::vector<std::string> devices;  // of the network used
+  std::optional<bool> gdr;
+  std::vector<std::string> ib_devices;  // "mlx5_0:1/IB" as printed after "NET/IB : Using"
+  std::vector<std::string> sockets;     // "eth0:10.0.0.2<0>"
+  std::vector<std::string> bootstrap;   // interfaces of the bootstrap, as printed
+};
+
+// One (source, destination, transport, device): what the connection lines add up to.
+struct LogEdge {
+  int src = 0, dst = 0;
+  std::string transport;  // "P2P/CUMEM", "SHM/direct/direct", "NET/IB", "COLLNET/…"
+  int channels = 0;       // distinct channel numbers
+  std::optional<bool> gdr, gdr_send, gdr_receive;
+  std::optional<int> device, peer_device, proxy_rank;
+  std::optional<int> communicator;  // set where the numbers are not those of the main communicator
+  LogLine at;
+};
+
+struct LogRing {
+  std::vector<int> ranks;
+  std::vector<int> channels;
+  int communicator = 0;
+};
+
+struct LogTree {
+  int channel = 0, rank = 0;
+  std::optional<int> up;
+  std::vector<int> down;
+  int communicator = 0;
+};
+
+struct LogTuning {
+  std::optional<std::string> op;
+  std::uint64_t bytes = 0;
+  std::string algorithm, protocol;
+  std::optional<int> first_channel, last_channel;
+  std::optional<double> microseconds;  // NCCL's own estimate (up to 2.23)
+  std::uint64_t count = 0;
+};
+
+struct LogCollective {
+  std::string op, datatype;
+  std::uint64_t count = 0;
+  std::optional<std::uint64_t> bytes;
+  std::uint64_t calls = 0;
+  std::optional<int> root;
+  int communicator = 0;
+};
+
+// One step of a communicator's first rank: equal neighbours are one entry.
+struct LogStep {
+  int communicator = 0;
+  std::string op, datatype;
+  std::uint64_t count = 0, times = 1;
+  LogLine at;
+  std::string time;  // the line's time stamp; "" none
+};
+
+struct LogProblem {
+  LogLine at;
+  std::string text;  // without prefix
+  std::uint64_t count = 1;
+  std::optional<int> rank;
+  std::optional<std::string> host;
+  std::string source;  // "transport/net_ib.cc:94"
+  std::string time;
+  std::vector<std::string> unwound;  // "init.cc:1157 -> 1": the calls that returned the error
+};
+
+// INFO statements that rules judge. Equal ones are one entry.
+enum class NoteKind {
+  no_ib_device,     // NET/IB : No device found.
+  ibverbs_missing,  // Failed to open libibverbs (INFO)
+  gdr_hca_off,      // subject: NIC; detail: reason
+  gdr_hca_on,
+  gdr_distance_off,  // "GPU Direct RDMA Disabled for GPU … (distance 8 > 5)"
+  gdr_distance_on,
+  p2p_refused,   // P2P not supported / could not be enabled / disabled between GPUs
+  p2p_all_cuda,  // "Check P2P Type isAllDirectP2p 0 … isAllCudaP2p 1"
+  nvls_unavailable,
+  nvls_available,
+  no_nvls_channels,
+  simple_order,  // no path for a pattern
+  graph_pattern_poor,
+  link_speed_unknown,  // dictionary fallback
+  topo_file_missing,
+  plugin_missing,  // subject: "NET", "TUNER", …
+  plugin_failed,
+  plugin_loaded,
+  provider_missing,  // aws-ofi: no provider
+  mlx5_symbols,
+  affinity_empty,
+  async_event,
+  shm_fallback,  // cuMem host allocations fall back to /dev/shm
+  conn_retry,    // connect retried
+  one_channel,   // coll channels
+  watchdog,      // PyTorch: a collective timed out
+  aborted,
+  ras_mismatch,
+  ras_status,
+  git_version,
+  ofi_gdr_off,
+};
+
+struct LogNote {
+  NoteKind kind = NoteKind::no_ib_device;
+  std::string subject, text;
+  std::uint64_t count = 0;
+  LogLine at;
+  std::string host;
+  std::optional<int> rank, gpu;
+};
+
+struct GraphPattern {
+  int pattern = 0, channels = 0;
+  std::optional<int> cross_nic;
+  double bw_intra = 0, bw_inter = 0;  // GB/s a channel
+  std::string type_intra, type_inter;
+  bool same_channels = false;
+};
+
+// A line of NCCL's printed topology: the node and the link that leads to it.
+struct GraphLink {
+  std::string from, type, to;  // "CPU/0", "PCI", "GPU/18000"
+  double gbytes_per_s = 0;
+  std::optional<int> rank;  // of a GPU
+  LogLine at;
+};
+
+struct GraphPath {
+  std::string from, to, type;
+  int hops = 0;
+  double gbytes_per_s = 0;
+};
+
+struct LogGraph {
+  std::optional<double> max_bw, total_bw;
+  std::string host;
+  std::vector<GraphPattern> patterns;
+  std::vector<GraphLink> links;
+  std::vector<GraphPath> paths;
+};
+
+// Counts of one collective in an NCCL RAS report.
+struct RasCount {
+  std::string group;  // "#0-0 (fa93daea854b060b)"
+  std::string op;
+  std::uint64_t ranks = 0;
+  std::optional<std::uint64_t> operation;  // last one launched; nullopt: none
+  std::vector<int> named;                  // ranks that the report names
+  LogLine at;
+};
+
+struct VersionSeen {
+  std::string library, version, cuda;
+  std::uint64_t count = 0;
+  LogLine at;
+  std::vector<std::string> hosts;
+};
+
+// Ranks of one communicator that printed different collectives under one number.
+struct CallMismatch {
+  int communicator = 0;
+  std::uint64_t number = 0;  // opCount
+  std::string first, second;
+  std::optional<int> first_rank, second_rank;
+  LogLine at;
+};
+
+struct NcclLog {
+  std::string kind = "nccl-log";  // or "nccl-ras"
+  std::vector<std::string> files;
+  std::optional<std::string> library, version, version_suffix, cuda, hip, rocm, cuda_driver;
+  std::uint64_t lines = 0, library_lines = 0, unrecognised = 0;
+  std::uint64_t glued = 0;     // records that shared a line with others
+  std::uint64_t cut = 0;       // understood in part only
+  std::uint64_t overlong = 0;  // lines whose end was not read
+  std::vector<std::string> unrecognised_samples;
+  std::vector<LogRank> ranks;
+  std::vector<LogCommunicator> communicators;
+  std::vector<LogSetting> env;
+  LogNet net;
+  std::vector<LogEdge> edges;
+  std::map<std::string, std::uint64_t> transports;
+  std::vector<LogRing> rings;
+  std::vector<LogTree> trees;
+  std::vector<LogTuning> tuning;
+  std::vector<LogCollective> collectives;
+  std::vector<LogStep> timeline;
+  bool timeline_complete = true;
+  std::vector<LogProblem> problems;
+  std::uint64_t problems_left_out = 0;
+  std::vector<LogNote> notes;
+  LogGraph graph;
+  std::vector<VersionSeen> versions;
+  bool versions_differ_in_job = false;  // ranks of one communicator
+  std::vector<CallMismatch> mismatches;
+  std::vector<RasCount> ras;
+  std::vector<std::string> hosts;
+  std::vector<std::string> gpu_names;      // of the nccl-tests header
+  bool benchmark = false;                  // nccl-tests output is in the log
+  std::optional<double> bus_gbytes_per_s;  // "Avg bus bandwidth" of nccl-tests
+  // bytes that each rank sends to each other, modelled from collectives, rings and trees; (source,
+  // destination)
+  std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;
+  std::optional<std::string> traffic_basis;  // "modelled", "measured"
+  int main_ranks = 0;                        // size of the main communicator; 0 unknown
+
+  const LogNote* find(NoteKind wanted) const {
+    for (const auto& note : notes)
+      if (note.kind == wanted) return &note;
+    return nullptr;
+  }
+};
+
+}  // namespace topotune::model

@@ -1,0 +1,185 @@
+#include "parse/nccl_log.h"
+
+#include <cstring>
+
+#include "base/text.h"
+#include "parse/nccl_log_ras.h"
+#include "parse/nccl_log_state.h"
+
+namespace topotune::parse {
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // what is behind is not read
+constexpr std::size_t kLongestJson = std::size_t{64} << 20U;
+constexpr std::size_t kSamples = 20;
+
+}  // namespace
+
+struct NcclLogParser::Impl {
+  log::State state;
+  log::RasReader ras;
+  std::string carry;        // the beginning of a line whose end is in the next piece
+  bool carry_full = false;  // the line is longer than kLongestLine
+  bool file_open = false;
+  std::string json;  // a RAS report as JSON begins with a line "{"
+  bool json_possible = true;
+
+  void line(std::string_view text);
+  void records(std::string_view text);
+  void record(const LogRecord& one);
+  void end_line(std::string_view text);
+  void keep_json(std::string_view chunk);
+};
+
+void NcclLogParser::Impl::record(const LogRecord& one) {
+  auto& s = state;
+  if (one.level != LogLevel::banner) ++s.log.library_lines;
+  s.site = one.host.empty() ? -1 : log::site_of(s, one);
+  s.time = one.time;
+  if (one.level == LogLevel::warn) {
+    log::add_problem(s, one);
+    if (one.message.find("async") != std::string_view::npos || one.message.starts_with("Missing"))
+      log::understand(s, one);
+    return;
+  }
+  if (one.level == LogLevel::call || one.level == LogLevel::trace) return;
+  if (log::understand(s, one)) return;
+  ++s.log.unrecognised;
+  if (s.log.unrecognised_samples.size() < kSamples)
+    s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
+}
+
+void NcclLogParser::Impl::records(std::string_view text) {
+  RecordReader reader(text, state.known_hosts);
+  LogRecord one;
+  bool first = true;
+  while (reader.next(one)) {
+    if (!first) ++state.log.glued;
+    if (first && reader.foreign().size() > 24) log::foreign_line(state, reader.foreign());
+    first = false;
+    record(one);
+  }
+  if (!first) return;
+  if (ras.line(text, state.at)) return;
+  log::foreign_line(state, text);
+  // The prefix was stripped: statements that nothing else looks like.
+  const auto bare = trim(text);
+  if (bare.starts_with("Channel ") &&
+      (bare.find("] via ") != std::string_view::npos || bare.find("->") == std::string_view::npos)) {
+    one = LogRecord{};
+    one.message = trim_message_end(bare);
+    if (bare.find(" : ") != std::string_view::npos) record(one);
+  }
+}
+
+void NcclLogParser::Impl::line(std::string_view text) {
+  ++state.log.lines;
+  ++state.at.line;
+  if (text.empty()) return;
+  if (text.front() == '{') {
+    if (const auto inner = unwrap_json_line(text)) {
+      for (const auto part : lines(*inner)) records(part);
+      return;
+    }
+  }
+  records(text);
+}
+
+void NcclLogParser::Impl::end_line(std::string_view text) {
+  if (carry.empty() && !carry_full) {
+    if (text.size() > kLongestLine) ++state.log.overlong;
+    line(text.substr(0, kLongestLine));
+    return;
+  }
+  carry.append(text.substr(0, kLongestLine - std::min(kLongestLine, carry.size())));
+  if (carry_full) ++state.log.overlong;
+  line(carry);
+  carry.clear();
+  carry_full = false;
+}
+
+void NcclLogParser::Impl::keep_json(std::string_view chunk) {
+  if (!json_possible) return;
+  if (json.empty()) {
+    const auto start = chunk.find_first_not_of(" \t\r\n");
+    if (start == std::string_view::npos) return;
+    // A log collector's lines begin with '{' too, but go on with a key.
+    const auto rest = trim(chunk.substr(start + 1, 64));
+    json_possible = chunk[start] == '{' && rest.starts_with("\"nccl_version\"");
+  }
+  if (json_possible && json.size() + chunk.size() <= kLongestJson)
+    json.append(chunk);
+  else
+    json_possible = false, json.clear();
+}
+
+NcclLogParser::NcclLogParser() : impl_(std::make_unique<Impl>()) {}
+NcclLogParser::~NcclLogParser() = default;
+NcclLogParser::NcclLogParser(NcclLogParser&&) noexcept = default;
+NcclLogParser& NcclLogParser::operator=(NcclLogParser&&) noexcept = default;
+
+void NcclLogParser::begin_file(std::string name) {
+  auto& s = impl_->state;
+  if (!impl_->carry.empty() || impl_->carry_full) {
+    s.unterminated = true;
+    impl_->end_line({});
+    s.unterminated = false;
+  }
+  s.log.files.push_back(std::move(name));
+  s.at = {static_cast<int>(s.log.files.size() - 1), 0};
+}
+
+void NcclLogParser::feed(std::string_view chunk) {
+  if (impl_->state.log.files.empty()) begin_file("");
+  impl_->keep_json(chunk);
+  while (!chunk.empty()) {
+    const void* found = std::memchr(chunk.data(), '\n', chunk.size());
+    if (found == nullptr) break;
+    const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - chunk.data());
+    impl_->end_line(chunk.substr(0, length));
+    chunk.remove_prefix(length + 1);
+  }
+  const auto room = kLongestLine - std::min(kLongestLine, impl_->carry.size());
+  if (chunk.size() > room) impl_->carry_full = true;
+  impl_->carry.append(chunk.substr(0, room));
+}
+
+model::NcclLog NcclLogParser::snapshot() const {
+  auto log = log::merge(impl_->state);
+  impl_->ras.store(log);
+  if (impl_->json_possible && !impl_->json.empty()) log::read_ras_json(impl_->json, log);
+  return log;
+}
+
+model::NcclLog NcclLogParser::finish() {
+  if (!impl_->carry.empty() || impl_->carry_full) {
+    impl_->state.unterminated = true;
+    impl_->end_line({});
+    impl_->state.unterminated = false;
+  }
+  return snapshot();
+}
+
+model::NcclLog parse_nccl_log(std::string_view text, std::string name) {
+  NcclLogParser parser;
+  parser.begin_file(std::move(name));
+  parser.feed(text);
+  return parser.finish();
+}
+
+bool looks_like_nccl_log(std::string_view text) {
+  text = text.substr(0, std::size_t{1} << 20U);
+  const KnownHosts hosts;
+  std::size_t from = 0;
+  for (int n = 0; n < 20000 && from < text.size(); ++n) {
+    const auto end = std::min(text.find('\n', from), text.size());
+    const auto line = text.substr(from, std::min<std::size_t>(end - from, 4096));
+    LogRecord record;
+    if (RecordReader(line, hosts).next(record)) return true;
+    if (trim(line) == "Job summary" || line.find("\"nccl_version\"") != std::string_view::npos) return true;
+    from = end + 1;
+  }
+  return false;
+}
+
+}  // namespace topotune::parse

@@ -1,0 +1,117 @@
+#include "base/bdf.h"
+#include "base/text.h"
+#include "parse/nccl_log_scan.h"
+#include "parse/nccl_log_state.h"
+
+// What other programs print between NCCL's lines and still tells something.
+namespace topotune::parse::log {
+namespace {
+
+int site_by_name(State& state, std::string_view host, int pid, int dev) {
+  LogRecord record;
+  record.host = host;
+  record.pid = pid;
+  record.dev = dev;
+  return host.size() > 255 ? -1 : site_of(state, record);
+}
+
+// nccl-tests: "#  Rank  0 Group  0 Pid   9822 on node001 device  0 [0000:2c:00] NVIDIA GeForce RTX 4090"
+bool tests_header(State& state, std::string_view line) {
+  Cursor in(line);
+  if (!in.skip_past("Rank ")) return false;
+  in.blanks();
+  const int rank = in.need<int>();
+  in.blanks();
+  if (in.take("Group ")) in.blanks(), in.need<int>(), in.blanks();
+  if (!in.take("Pid ")) return false;
+  in.blanks();
+  const int pid = in.need<int>();
+  in.blanks();
+  if (!in.take("on ")) return false;
+  in.blanks();
+  const auto host = in.word();
+  in.blanks();
+  if (!in.take("device ")) return false;
+  in.blanks();
+  const int dev = in.need<int>();
+  in.blanks();
+  if (!in.take("[") || !in.ok() || rank < 0 || rank >= kMaxRank) return false;
+  const auto bus = in.until("]");
+  in.take("]");
+  state.log.benchmark = true;
+  ++state.header_ranks;
+  state.known_hosts.add(host);
+  const int index = site_by_name(state, host, pid, dev);
+  if (index < 0) return true;
+  auto& site = state.sites[static_cast<std::size_t>(index)];
+  site.rank_hint = rank;
+  site.gpu_name = std::string(trim(in.rest()).substr(0, 80));
+  // "[0x0f]" of older versions is the bus alone: not an address.
+  if (bus.find(':') != std::string_view::npos)
+    if (const auto bdf = parse_bdf(bus)) site.bdf_hint = bdf->to_string();
+  auto& names = state.log.gpu_names;
+  bool listed = names.size() >= 64;
+  for (const auto& name : names) listed = listed || name == site.gpu_name;
+  if (!listed && !site.gpu_name.empty()) names.push_back(site.gpu_name);
+  return true;
+}
+
+// RCCL prints one banner over several lines; those behind the first have no prefix.
+bool rccl_banner(State& state, std::string_view line) {
+  const auto value = [&](std::string_view head) -> std::string_view {
+    if (!line.starts_with(head)) return {};
+    const auto colon = line.find(':');
+    return colon == std::string_view::npos ? std::string_view{} : trim(line.substr(colon + 1));
+  };
+  if (const auto hip = value("HIP version"); !hip.empty()) {
+    state.rccl_words = true;
+    if (!state.log.hip && hip.size() < 80) state.log.hip = std::string(hip);
+    return true;
+  }
+  if (const auto rocm = value("ROCm version"); !rocm.empty()) {
+    state.rccl_words = true;
+    if (!state.log.rocm && rocm.size() < 80) state.log.rocm = std::string(rocm);
+    return true;
+  }
+  return !value("Librccl path").empty();
+}
+
+// PyTorch: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, …)"
+bool watchdog(State& state, std::string_view line) {
+  const auto at = find_from(line, "atchdog caught collective operation timeout", 0);
+  if (at == std::string_view::npos) return false;
+  const auto begin = line.rfind("[", at);
+  Cursor rank_in(line.substr(begin == std::string_view::npos ? 0 : begin));
+  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - 1)));
+  auto& made = state.log.notes.back();
+  const auto rank_at = line.substr(0, at).rfind("ank ");
+  if (rank_at != std::string_view::npos && made.count == 1) {
+    Cursor in(line.substr(rank_at + 4));
+    if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank) made.rank = *rank;
+  }
+  return true;
+}
+
+bool bus_bandwidth(State& state, std::string_view line) {
+  const auto at = find_from(line, "Avg bus bandwidth", 0);
+  if (at == std::string_view::npos) return false;
+  const auto colon = line.find(':', at);
+  if (colon == std::string_view::npos) return false;
+  if (const auto value = parse_double(trim(line.substr(colon + 1)))) state.log.bus_gbytes_per_s = value;
+  state.log.benchmark = true;
+  return true;
+}
+
+}  // namespace
+
+void foreign_line(State& state, std::string_view line) {
+  const auto text = trim(line);
+  if (text.empty() || text.size() > 4096) return;
+  if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 64) {
+    if (tests_header(state, text.substr(hash)) || bus_bandwidth(state, text)) return;
+  }
+  if (rccl_banner(state, text)) return;
+  watchdog(state, text);
+}
+
+}  // namespace topotune::parse::log

@@ -1,0 +1,302 @@
+#include "parse/nccl_log_prefix.h"
+
+#include <array>
+
+#include "base/text.h"
+#include "parse/nccl_log_scan.h"
+
+namespace topotune::parse {
+namespace {
+
+constexpr auto kNone = std::string_view::npos;
+constexpr std::size_t kLongestHost = 255;
+
+bool is_host_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '-' || c == '_';
+}
+
+// The digits that end right before `end`; nothing when there are none or too many for an int.
+std::optional<int> digits_before(std::string_view text, std::size_t& end) {
+  std::size_t begin = end;
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  const auto value = parse_int<int>(text.substr(begin, end - begin));
+  if (value) end = begin;
+  return value;
+}
+
+bool takes_back(std::string_view text, std::size_t& end, char c) {
+  if (end == 0 || text[end - 1] != c) return false;
+  --end;
+  return true;
+}
+
+// The rest of a terminal escape: "[0m", "[1;32m" before a host name.
+std::size_t after_escape(std::string_view text, std::size_t begin, std::size_t end) {
+  if (begin == 0 || text[begin - 1] != '[') return begin;
+  std::size_t at = begin;
+  while (at < end && is_digit(text[at])) ++at;
+  return at > begin && at < end && text[at] == 'm' ? at + 1 : begin;
+}
+
+// Where the host that ends at `end` begins. "<name>" is a host too: some people write a placeholder.
+std::size_t host_begin(std::string_view text, std::size_t end, std::size_t floor) {
+  std::size_t begin = end;
+  if (begin > floor && text[begin - 1] == '>') {
+    const auto open = text.rfind('<', begin - 1);
+    if (open != kNone && open >= floor && end - open < kLongestHost) return open;
+  }
+  while (begin > floor && is_host_char(text[begin - 1]) && end - begin < kLongestHost) --begin;
+  return after_escape(text, begin, end);
+}
+
+// "[2025-05-10 23:09:41] " or "2025-05-10T23:09:41.123Z " right before the host.
+std::string_view time_before(std::string_view text) {
+  text = trim(text);
+  if (text.ends_with(']')) {
+    const auto open = text.rfind('[');
+    if (open == kNone) return {};
+    const auto inside = text.substr(open + 1, text.size() - open - 2);
+    return inside.size() >= 8 && is_digit(inside.front()) && inside.find(':') != kNone ? inside
+                                                                                       : std::string_view{};
+  }
+  const auto word = text.substr(text.find_last_of(" \t") + 1);
+  const bool stamp = word.size() >= 19 && is_digit(word.front()) && word[4] == '-' && word.find(':') != kNone;
+  return stamp ? word : std::string_view{};
+}
+
+struct LevelWord {
+  std::string_view word;
+  LogLevel level;
+};
+constexpr std::array kLevels{LevelWord{"INFO", LogLevel::info}, LevelWord{"WARN", LogLevel::warn},
+                             LevelWord{"CALL", LogLevel::call}, LevelWord{"TRACE", LogLevel::trace}};
+
+// After "NCCL ": the level and the length of its word.
+const LevelWord* level_at(std::string_view text) {
+  for (const auto& level : kLevels) {
+    if (!text.starts_with(level.word)) continue;
+    if (text.size() == level.word.size() || text[level.word.size()] == ' ') return &level;
+  }
+  return nullptr;
+}
+
+// "init.cc:94" or "get_provider:312": a source place, the only thing that may stand before a warning without
+// a host.
+bool is_source(std::string_view word) {
+  const auto colon = word.rfind(':');
+  return colon != kNone && colon > 0 && parse_int<unsigned>(word.substr(colon + 1)).has_value();
+}
+
+}  // namespace
+
+void KnownHosts::add(std::string_view host) {
+  if (names_.size() < (1U << 20U)) names_.emplace(host);
+}
+
+std::string_view KnownHosts::longest_suffix(std::string_view token) const {
+  for (std::size_t i = 0; i < token.size(); ++i)
+    if (names_.contains(std::string(token.substr(i)))) return token.substr(i);
+  return {};
+}
+
+std::string_view trim_message_end(std::string_view text) {
+  while (!text.empty()) {
+    const char c = text.back();
+    if (is_space(c) || c == '\0' || (c == '*' && text.ends_with("**")) || c == '\x1b') {
+      text.remove_suffix(1);
+    } else if (c == 'm' && text.ends_with("\x1b[0m")) {
+      text.remove_suffix(4);
+    } else if (c == '*' && text.size() == 1) {
+      text.remove_suffix(1);
+    } else {
+      break;
+    }
+  }
+  return text;
+}
+
+// The head that ends right before `end` (the blank before "NCCL" or before a source place is not part of it).
+bool RecordReader::read_head(std::size_t end, std::size_t floor, Mark& mark) const {
+  std::size_t at = end;
+  std::optional<int> dev;
+  if (takes_back(line_, at, ']')) {
+    dev = digits_before(line_, at);
+    if (!dev || !takes_back(line_, at, '[') || !takes_back(line_, at, ' ')) return false;
+  }
+  const auto tid = digits_before(line_, at);
+  if (!tid || !takes_back(line_, at, ':')) return false;
+  const auto pid = digits_before(line_, at);
+  if (!pid || !takes_back(line_, at, ':')) return false;
+  const auto begin = host_begin(line_, at, floor);
+  if (begin == at) return false;
+  mark.start = begin;
+  mark.record.host = line_.substr(begin, at - begin);
+  mark.record.pid = pid;
+  mark.record.dev = dev;
+  return true;
+}
+
+// "host:pid:tid [dev] NCCL INFO " at the very start: nearly every line.
+bool RecordReader::fast_head(Mark& mark) const {
+  std::size_t at = 0;
+  while (at < line_.size() && is_host_char(line_[at])) ++at;
+  if (at == 0 || at > kLongestHost) return false;
+  const auto host = line_.substr(0, at);
+  Cursor in(line_.substr(at));
+  in.expect(":");
+  const auto pid = in.need<int>();
+  in.expect(":").need<int>();
+  const auto dev = in.expect(" [").need<int>();
+  if (!in.expect("] NCCL INFO ").ok()) return false;
+  mark.start = 0;
+  mark.message = line_.size() - in.rest().size();
+  mark.record = LogRecord{LogLevel::info, host, pid, dev, {}, {}, {}, false};
+  return true;
+}
+
+// "NCCL version 2.7.8+cuda10.2" without a head: printed by printf up to 2.21, and for NCCL_DEBUG=VERSION.
+bool RecordReader::banner_at(std::size_t word, Mark& mark) const {
+  const auto text = line_.substr(word, 160);
+  Cursor in(text.substr(5));
+  if (!in.take("version ")) return false;
+  in.take(": ");
+  if (in.at_end() || !is_digit(in.rest().front())) return false;
+  const auto version = in.until(" \t\r\n\x1b*");
+  const bool full = version.find("+cuda") != kNone || version.find("+hip") != kNone;
+  const bool alone = trim(line_.substr(0, word)).empty() && trim_message_end(in.rest()).empty();
+  if (!full && !in.rest().starts_with(" compiled with") && !alone) return false;
+  mark.start = mark.message = word;
+  mark.record = LogRecord{LogLevel::banner, {}, {}, {}, {}, {}, {}, word != 0};
+  return true;
+}
+
+// A record whose "NCCL" stands at `word`.
+bool RecordReader::mark_at(std::size_t word, Mark& mark) const {
+  const auto* level = level_at(line_.substr(word + 5));
+  if (level == nullptr) return banner_at(word, mark);
+  mark.record = LogRecord{};
+  mark.record.level = level->level;
+  mark.message = std::min(line_.size(), word + 5 + level->word.size() + 1);
+  if (word == 0) return true;
+  if (line_[word - 1] != ' ') return false;
+  std::size_t end = word - 1;  // behind the head, or behind the source place
+  if (read_head(end, floor_, mark)) return true;
+  for (int words = 0; words < 3; ++words) {  // "file:line", "file:line (func)", "12.5 func:line"
+    const auto blank = end == 0 ? kNone : line_.rfind(' ', end - 1);
+    const auto begin = blank == kNone || blank < floor_ ? floor_ : blank + 1;
+    const auto token = line_.substr(begin, end - begin);
+    if (is_source(token)) mark.record.source = token;
+    if (begin > floor_ && read_head(begin - 1, floor_, mark)) return true;
+    if (begin == floor_ || token.empty()) break;
+    end = begin - 1;
+  }
+  // No head: some tools strip it. Then only a source place, quotes or a time may stand before.
+  auto before = trim(line_.substr(floor_, word - floor_));
+  if (!mark.record.source.empty() && before.ends_with(mark.record.source))
+    before = trim(before.substr(0, before.size() - mark.record.source.size()));
+  const auto stamp = time_before(before);
+  while (!before.empty() && (before.back() == '>' || before.back() == '*' || before.back() == '"'))
+    before.remove_suffix(1);
+  mark.start = floor_;
+  return before.empty() || !stamp.empty() || !mark.record.source.empty();
+}
+
+bool RecordReader::find_mark(std::size_t from, Mark& mark) const {
+  for (std::size_t at = from;; ++at) {
+    at = find_from(line_, "CCL ", at);
+    if (at == kNone) return false;
+    if (at == 0 || (line_[at - 1] != 'N' && line_[at - 1] != 'R')) continue;
+    if (at - 1 >= floor_ && mark_at(at - 1, mark)) return true;
+  }
+}
+
+// Up to 2.2: "host:pid:tid [0] INFO text" and "host:pid:tid [0] file:line WARN text".
+bool RecordReader::find_old_mark(Mark& mark) const {
+  for (const std::string_view word : {" INFO ", " WARN "}) {
+    for (auto at = find_from(line_, word, 0); at != kNone; at = find_from(line_, word, at + 1)) {
+      mark.record = LogRecord{};
+      mark.record.level = word == " INFO " ? LogLevel::info : LogLevel::warn;
+      mark.message = at + word.size();
+      if (mark.record.level == LogLevel::info && read_head(at, 0, mark) && mark.record.dev) return true;
+      const auto blank = at == 0 ? kNone : line_.rfind(' ', at - 1);
+      if (blank == kNone) continue;
+      mark.record.source = line_.substr(blank + 1, at - blank - 1);
+      if (is_source(mark.record.source) && read_head(blank, 0, mark) && mark.record.dev) return true;
+    }
+  }
+  return false;
+}
+
+void RecordReader::fix_glued_host(Mark& mark) const {
+  const bool alone = trim(line_.substr(floor_, mark.start - std::min(mark.start, floor_))).empty();
+  if (alone && floor_ == 0) return;
+  const auto known = hosts_.longest_suffix(mark.record.host);
+  if (known.empty()) return;
+  mark.start += mark.record.host.size() - known.size();
+  mark.record.host = known;
+}
+
+bool RecordReader::next(LogRecord& record) {
+  if (!started_) {
+    started_ = true;
+    more_ = fast_head(ahead_);
+    if (!more_) {
+      more_ = find_mark(0, ahead_) || find_old_mark(ahead_);
+      if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
+    }
+    foreign_ = line_.substr(0, more_ ? ahead_.start : kNone);
+    ahead_.record.shared_line = false;
+    if (more_) ahead_.record.time = time_before(foreign_);
+  }
+  if (!more_) return false;
+  Mark mark = ahead_;
+  // A banner's message begins with the word that marks it.
+  floor_ = mark.message + (mark.record.level == LogLevel::banner ? 1 : 0);
+  // The next record of the line bounds this one's message.
+  more_ = find_mark(floor_, ahead_) && ahead_.start >= floor_;
+  if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
+  ahead_.record.shared_line = true;
+  record = mark.record;
+  record.message =
+      trim_message_end(line_.substr(mark.message, (more_ ? ahead_.start : line_.size()) - mark.message));
+  return true;
+}
+
+namespace {
+
+void unescape(std::string_view text, std::string& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out.push_back(text[i]);
+      continue;
+    }
+    const char c = text[++i];
+    out.push_back(c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? ' ' : c);
+    if (c == 'u' && text.substr(i + 1, 4) == "001b") {
+      out.back() = '\x1b';
+      i += 4;
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> unwrap_json_line(std::string_view line) {
+  const auto start = line.find_first_not_of(" \t");
+  if (start == kNone || line[start] != '{') return std::nullopt;
+  for (const std::string_view key :
+       {"\"log\":", "\"message\":", "\"msg\":", "\"textPayload\":", "\"line\":", "\"_line\":"}) {
+    auto at = line.find(key);
+    if (at == kNone) continue;
+    at = line.find_first_not_of(' ', at + key.size());
+    if (at == kNone || line[at] != '"') continue;
+    std::size_t end = at + 1;
+    while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+    std::string out;
+    unescape(line.substr(at + 1, std::min(end, line.size()) - at - 1), out);
+    return out;
+  }
+  return std::nullopt;
+}
+
+}  // namespace topotune::parse

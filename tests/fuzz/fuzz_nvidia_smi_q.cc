@@ -1,0 +1,13 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "parse/nvidia_smi_q.h"
+
+// Any bytes: no crash, no hang, and a text that is not recognised may still be given.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace topotune::parse;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  (void)looks_like_nvidia_smi_q(text);
+  (void)parse_nvidia_smi_q(text);
+  return 0;
+}
