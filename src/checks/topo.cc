@@ -306,6 +306,8 @@ Outcome check_TOPO07(const Evidence& evidence) { return each_file("TOPO07", evid
 
 struct LinkCounts {
   std::map<std::string, int> by_target;
+  int total = 0;
+  bool to_switch = false;  // a link that ends at an NVSwitch (class 0x0680): no GPU is its target
   const Element* first = nullptr;
 };
 
@@ -317,6 +319,8 @@ std::map<std::string, LinkCounts> links_in(const XmlDocument& xml) {
     if (pci == nullptr || !count) continue;
     auto& counts = out[canonical_bdf(busid_of(*pci))];
     counts.by_target[canonical_bdf(to_lower(link->get("target").value_or("")))] += *count;
+    counts.total += *count;
+    counts.to_switch = counts.to_switch || link->get("tclass").value_or("").starts_with("0x0680");
     if (counts.first == nullptr) counts.first = link;
   }
   return out;
@@ -335,6 +339,8 @@ void compare_links(const ParsedFile& file, const Evidence& evidence, Judge& judg
       judge.unknown(here->second->id + ": the driver's NVLinks were not read");
       continue;
     }
+    // Behind an NVSwitch only the number of links can be compared; a matrix names the peers, the file the switch.
+    if (counts.to_switch && here->second->nvlinks == counts.total) continue;
     for (const auto& group : here->second->links) {
       const auto* peer = model::find_gpu(evidence.machine->topology, group.to);
       const auto target = peer != nullptr ? peer->bdf.value_or("") : group.to;

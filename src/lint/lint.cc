@@ -80,8 +80,7 @@ Report judge(std::span<const Input> inputs, const Options& options) {
     return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule, a.finding.title) ==
            std::tie(b.input, b.finding.line, b.finding.column, b.finding.rule, b.finding.title);
   };
-  const auto repeated = std::ranges::unique(report.found, same);
-  report.found.erase(repeated.begin(), repeated.end());
+  report.found.erase(std::unique(report.found.begin(), report.found.end(), same), report.found.end());
   if (!inputs.empty()) list_checked(report);
   return report;
 }
