@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <memory>
 #include <set>
 
 #include "base/text.h"
+#include "cli/atomic_file.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "emit/findings_json.h"
@@ -235,31 +235,16 @@ void take_process(Session& session, int pid) {
 // --- --fix
 // -----------------------------------------------------------------------------------------------------
 
-// Writes beside the file and renames: a reader sees the old text or the new one.
-std::optional<Error> write_atomically(const std::string& name, const std::string& text) {
+// Through a symbolic link, and with the permissions of the old file: a script stays executable.
+std::optional<Error> rewrite(const std::string& name, const std::string& text) {
   std::error_code failure;
   const std::string target = fs::canonical(name, failure);
-  const auto error = [&](const char* what) {
-    return Error{Errc::io, fmt::format("{}: {}", what, std::strerror(errno)), name, {}, {}, {}};
-  };
-  struct stat info {};
-  if (failure || ::stat(target.c_str(), &info) != 0) return error("cannot be replaced");
-  std::string temporary = target + ".XXXXXX";
-  const int file = ::mkstemp(temporary.data());
-  if (file < 0) return error("cannot write beside it");
-  std::size_t done = 0;
-  bool good = ::fchmod(file, info.st_mode & 07777) == 0;
-  while (good && done < text.size()) {
-    const auto count = ::write(file, text.data() + done, text.size() - done);
-    good = count > 0 || (count < 0 && errno == EINTR);
-    if (count > 0) done += static_cast<std::size_t>(count);
-  }
-  good = good && ::fsync(file) == 0;
-  good = ::close(file) == 0 && good && ::rename(temporary.c_str(), target.c_str()) == 0;
-  if (good) return std::nullopt;
-  auto out = error("cannot be replaced");
-  ::unlink(temporary.c_str());
-  return out;
+  const auto old = fs::status(target, failure);
+  if (failure)
+    return Error{Errc::io, fmt::format("cannot be replaced: {}", failure.message()), name, {}, {}, {}};
+  if (const auto written = write_whole_file(target, text); !written) return written.error();
+  fs::permissions(target, old.permissions(), failure);
+  return std::nullopt;
 }
 
 int fix(const Session& session, const lint::Report& found, const LintOptions& options,
@@ -272,7 +257,7 @@ int fix(const Session& session, const lint::Report& found, const LintOptions& op
     if (text == input.text) continue;
     diffs += lint::unified_diff(input.name, input.text, text);
     if (!options.in_place || input.name == "stdin") continue;
-    if (const auto error = write_atomically(input.name, text)) return report(*error);
+    if (const auto error = rewrite(input.name, text)) return report(*error);
     if (!globals.quiet) fmt::print(stderr, "topotune: {}: rewritten\n", printable(input.name));
   }
   return write_result(globals, diffs);

@@ -48,6 +48,10 @@ std::string option_value(const Command& command, std::initializer_list<sv> names
 
 std::size_t tool_index(const Command& command, sv name) {
   const auto& words = command.words;
+  // Most commands do not name the tool at all.
+  const bool named = std::ranges::any_of(
+      words, [&](sv word) { return word.ends_with(name) && parse::base_name(word) == name; });
+  if (!named) return words.size();
   std::size_t at = parse::program_index(words);
   if (at >= words.size()) return words.size();
   if (parse::base_name(words[at]) == name) return at;

@@ -195,6 +195,9 @@ void driver_and_cuda(Context& context) {
     const std::size_t at = parse::program_index(command.words);
     if (at >= command.words.size() || is_one_of(command.words[at], {"echo", "printf", "grep"})) continue;
     for (const auto& word : command.words) {
+      if (word.find("cu") == std::string::npos && word.find("nvidia") == std::string::npos &&
+          word.find("NVIDIA") == std::string::npos)
+        continue;
       const sv base = word.find("nvidia/cuda:") == std::string::npos &&
                               word.find("/whl/") == std::string::npos &&
                               word.find("/usr/local/cuda-") == std::string::npos

@@ -409,13 +409,11 @@ ConfigText scan_yaml(sv text) {
   }
   const YamlTree tree = parse_yaml(text);
   Walker walker(text, out);
-  int read = 0;
   for (const auto* document : tree.documents) walker.walk(*document, "", 0);
   read_comments(text, out);
   if (tree.error) {
     out.diagnostics.push_back(*tree.error);
-    for (const auto& node : tree.nodes) read = std::max(read, node->at.line);
-    read_lines(text, tree.nodes.empty() ? 1 : read, out);
+    read_lines(text, tree.broken_from, out);
   }
   return out;
 }

@@ -17,7 +17,8 @@ class Builder : public YAML::EventHandler {
  public:
   explicit Builder(YamlTree& tree) : tree_(tree) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    tree_.broken_from = mark.line + 1;
     stack_.clear();
     anchors_.clear();
   }
@@ -49,11 +50,6 @@ class Builder : public YAML::EventHandler {
     open(add(YamlNode::map, mark, anchor), style);
   }
   void OnMapEnd() override { close(); }
-
-  // What was read of a document that breaks off.
-  void abandon() {
-    if (root_ != nullptr) tree_.documents.push_back(root_);
-  }
 
  private:
   struct Level {
@@ -139,7 +135,6 @@ YamlTree parse_yaml(std::string_view text) {
   } catch (const std::exception& e) {
     tree.error = parse::Diagnostic{{1, 1}, fmt::format("YAML: {}", e.what())};
   }
-  if (tree.error) builder.abandon();
   return tree;
 }
 

@@ -29,7 +29,7 @@ struct YamlTree {
   std::vector<std::unique_ptr<YamlNode>> nodes;
   std::vector<const YamlNode*> documents;
   std::optional<parse::Diagnostic> error;  // where reading stopped
-  int read_lines = 0;                      // lines of the documents that were read whole
+  int broken_from = 1;                     // first line of the document that breaks off
 };
 
 inline constexpr std::size_t kMaxYaml = 16u << 20;  // bytes
