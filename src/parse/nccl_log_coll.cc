@@ -74,12 +74,23 @@ int instance_of(State& state, std::optional<std::uint64_t> pointer, int nranks) 
 }
 
 int shape_of(State& state, const ShapeKey& key) {
+  auto& last = state.last_call;
+  if (last.shape >= 0 && last.key == key) return last.shape;
+  last.key = key;
+  last.shape = -1;
   const auto found = state.shape_ids.find(key);
-  if (found != state.shape_ids.end()) return found->second;
+  if (found != state.shape_ids.end()) return last.shape = found->second;
   if (state.shapes.size() >= kMaxShapes) return -1;
   state.shapes.push_back(key);
   state.shape_ids.emplace(key, static_cast<int>(state.shapes.size() - 1));
-  return static_cast<int>(state.shapes.size() - 1);
+  return last.shape = static_cast<int>(state.shapes.size() - 1);
+}
+
+int op_id(State& state, std::string_view op) {
+  auto& last = state.last_call;
+  if (last.op == op) return last.op_id;
+  last.op = std::string(op);
+  return last.op_id = state.ops.id(op);
 }
 
 // Communicators as the timeline and the comparison of calls see them: by commId, else by size.
@@ -87,10 +98,11 @@ std::uint64_t family_of(const Instance& instance) {
   return instance.comm_id ? *instance.comm_id : static_cast<std::uint64_t>(instance.nranks + 1);
 }
 
-void add_step(State& state, const Instance& instance, int index, const ShapeKey& key) {
+void add_step(State& state, Instance& instance, int index, const ShapeKey& key) {
   auto& line = state.timelines[family_of(instance)];
   if (line.instance < 0) line.instance = index;
-  if (line.instance != index) return;
+  instance.follows = line.instance != index;
+  if (instance.follows) return;
   const auto& op = state.ops[static_cast<int>(key.op)];
   const auto& type = state.ops[static_cast<int>(key.datatype)];
   if (!line.steps.empty()) {
@@ -149,7 +161,7 @@ void count_call(State& state, Instance& instance, int index, std::uint64_t numbe
   if (instance.calls.size() <= static_cast<std::size_t>(shape))
     instance.calls.resize(static_cast<std::size_t>(shape) + 1);
   ++instance.calls[static_cast<std::size_t>(shape)];
-  add_step(state, instance, index, key);
+  if (!instance.follows) add_step(state, instance, index, key);
   if (number != 0 || instance.last_number) compare_calls(state, instance, index, number, shape);
 }
 
@@ -159,6 +171,98 @@ void count_peer(State& state, int index, std::string_view op, std::uint64_t peer
   table[{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(peer)}] += bytes;
 }
 
+// What a COLL line says.
+struct Call {
+  std::string_view op;
+  std::uint64_t number = 0, count = 0, root = 0;
+  unsigned type = 0;
+  std::optional<std::uint64_t> pointer;
+  int nranks = -1;
+};
+
+// Digits right here, read without the checks of a full number reader; false without one, or with more
+// than 18.
+bool digits(std::string_view& text, std::uint64_t& value) {
+  std::size_t n = 0;
+  value = 0;
+  while (n < text.size() && static_cast<unsigned char>(text[n] - '0') < 10)
+    value = value * 10 + static_cast<unsigned char>(text[n++] - '0');
+  text.remove_prefix(n);
+  return n > 0 && n <= 18;
+}
+
+unsigned hex_value(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  return 16;
+}
+
+bool hex(std::string_view& text, std::uint64_t& value) {
+  std::size_t n = 0;
+  value = 0;
+  for (; n < text.size() && hex_value(text[n]) < 16; ++n) value = value << 4U | hex_value(text[n]);
+  text.remove_prefix(n);
+  return n > 0 && n <= 16;
+}
+
+bool literal(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+bool skip_word(std::string_view& text) {
+  const auto blank = text.find(' ');
+  if (blank == std::string_view::npos) return false;
+  text.remove_prefix(blank);
+  return true;
+}
+
+// "AllReduce: opCount 0 sendbuff 0x… … [nranks=2] stream 0x…" and not a character more or less.
+bool read_whole(std::string_view text, Call& call) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon > 32) return false;
+  call.op = text.substr(0, colon);
+  text.remove_prefix(colon);
+  std::uint64_t number = 0;
+  if (!literal(text, ": opCount ") || !hex(text, call.number)) return false;
+  if (!literal(text, " sendbuff ") || !skip_word(text) || !literal(text, " recvbuff ") || !skip_word(text))
+    return false;
+  if (!literal(text, " count ") || !digits(text, call.count) || !literal(text, " datatype ") ||
+      !digits(text, number))
+    return false;
+  call.type = static_cast<unsigned>(std::min<std::uint64_t>(number, 1000));
+  if (!literal(text, " op ") || !digits(text, number) || !literal(text, " root ") || !digits(text, call.root))
+    return false;
+  if (!literal(text, " comm 0x") || !hex(text, number)) return false;
+  call.pointer = number;
+  if (!literal(text, " [nranks=") || !digits(text, number) || number > static_cast<std::uint64_t>(kMaxRank))
+    return false;
+  call.nranks = static_cast<int>(number);
+  if (!literal(text, "] stream ")) return false;
+  if (text == "(nil)") return true;
+  return literal(text, "0x") && hex(text, number) && text.empty();
+}
+
+void take_call(State& state, const Call& call) {
+  const int index = instance_of(state, call.pointer, call.nranks);
+  if (index < 0) return;
+  auto& instance = state.instances[static_cast<std::size_t>(index)];
+  if (instance.nranks < 0) instance.nranks = call.nranks;
+  const auto bytes = call.type < kElement.size() ? call.count * kElement[call.type] : 0;
+  auto* site = state.here();
+  site->last_op = op_id(state, call.op);
+  site->last_bytes = bytes;
+  if (state.type_ids.empty())
+    for (unsigned type = 0; type <= kElement.size(); ++type)
+      state.type_ids.push_back(state.ops.id(model::datatype_name(type)));
+  const auto type = std::min<std::size_t>(call.type, kElement.size());
+  count_call(state, instance, index, call.number,
+             {call.count, static_cast<std::uint32_t>(site->last_op),
+              static_cast<std::uint32_t>(state.type_ids[type])});
+  if (call.op == "Send" || call.op == "Recv") count_peer(state, index, call.op, call.root, bytes);
+}
+
 }  // namespace
 
 bool collective_line(State& state, std::string_view message) {
@@ -166,34 +270,40 @@ bool collective_line(State& state, std::string_view message) {
   if (colon == std::string_view::npos || colon > 32) return false;
   Cursor in(message.substr(colon));
   if (!in.take(": opCount ")) return false;
-  const auto op = message.substr(0, colon);
-  const auto number = in.need<std::uint64_t>(16);
-  // Buffers follow; "sendcounts" and "recvcounts" of RCCL's AllToAllv have no single count.
-  if (!in.ok() || !is_operation(op)) return false;
+  Call call;
+  call.op = message.substr(0, colon);
+  call.number = in.need<std::uint64_t>(16);
+  if (!in.ok() || !is_operation(call.op)) return false;
   if (in.take(" sendbuff ")) in.word();
   if (in.take(" recvbuff ")) in.word();
+  // "sendcounts" and "recvcounts" of RCCL's AllToAllv have no single count.
   if (!in.take(" count ")) return in.skip_past(" datatype ");
-  const auto count = in.need<std::uint64_t>();
-  const auto type = in.expect(" datatype ").need<unsigned>();
+  call.count = in.need<std::uint64_t>();
+  call.type = in.expect(" datatype ").need<unsigned>();
   in.expect(" op ").need<unsigned>();
-  const auto root = in.expect(" root ").need<std::uint64_t>();
+  call.root = in.expect(" root ").need<std::uint64_t>();
   if (!in.expect(" comm ").ok()) return false;
-  const auto pointer = in.pointer();
-  int nranks = -1;
-  if (in.take(" [nranks=")) nranks = in.need<int>();
-  const int index = instance_of(state, pointer, nranks);
-  if (index < 0) return true;
-  auto& instance = state.instances[static_cast<std::size_t>(index)];
-  if (instance.nranks < 0) instance.nranks = nranks;
-  const auto bytes = type < kElement.size() ? count * kElement[type] : 0;
-  auto* site = state.here();
-  const int op_id = state.ops.id(op);
-  site->last_op = op_id;
-  site->last_bytes = bytes;
-  const auto type_name = model::datatype_name(type);
-  count_call(state, instance, index, number,
-             {count, static_cast<std::uint32_t>(op_id), static_cast<std::uint32_t>(state.ops.id(type_name))});
-  if (op == "Send" || op == "Recv") count_peer(state, index, op, root, bytes);
+  call.pointer = in.pointer();
+  if (in.take(" [nranks=")) call.nranks = in.need<int>();
+  take_call(state, call);
+  return true;
+}
+
+bool collective_by_head(State& state, std::string_view line) {
+  constexpr std::string_view kWord = "] NCCL INFO ";
+  const void* found = std::memchr(line.data(), ']', std::min<std::size_t>(line.size(), 400));
+  if (found == nullptr) return false;
+  const auto close = static_cast<std::size_t>(static_cast<const char*>(found) - line.data());
+  if (!line.substr(close).starts_with(kWord)) return false;
+  const int site = state.heads.find(line.substr(0, close));
+  if (site < 0) return false;
+  auto message = line.substr(close + kWord.size());
+  if (message.ends_with('\r')) message.remove_suffix(1);
+  Call call;
+  if (!read_whole(message, call) || !is_operation(call.op)) return false;
+  state.site = site;
+  state.time = {};
+  take_call(state, call);
   return true;
 }
 

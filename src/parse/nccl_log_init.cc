@@ -122,6 +122,7 @@ bool communicator_line(State& state, std::string_view text) {
   if (f.rank < 0) return f.pointer.has_value();  // "NVLS comm 0x… headRank …" and the like
   const auto status = in.rest();
   if (state.unterminated && status.empty() && text.find("MNNVL ") == std::string_view::npos) return false;
+  if (state.site < 0 && f.rank < kMaxRank) state.site = site_of_bare_rank(state, f.rank);
   auto* site = state.here();
   if (site == nullptr) return true;
   int index = find_instance(state, *site, f);

@@ -400,6 +400,8 @@ bool understand(State& state, const LogRecord& record) {
   const auto text = message.substr(start);
   if (is_digit(text.front())) return number_line(state, text) || with_place(text);
   if (start > 0 && text.starts_with("+ ")) return graph_indented(state, message);
+  if (const auto* site = state.here(); site != nullptr && site->problem >= 0 && unwinding(state, text))
+    return true;
   static const HeadIndex index;
   bool fits = false;
   for (const auto* head : index.at(text.front())) {

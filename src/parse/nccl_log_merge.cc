@@ -286,7 +286,7 @@ void Merger::ranks_of(int index) {
     r.communicator = std::max(0, g.output);
     if (where < 0) return r;
     const auto& w = site(where);
-    r.host = s_.hosts[w.host];
+    if (w.host != 0) r.host = s_.hosts[w.host];
     r.pid = known(w.pid);
     if (!r.gpu) r.gpu = known(w.dev);
     if (!w.cpus.empty()) r.cpus = w.cpus;
@@ -619,12 +619,19 @@ void Merger::list_network() {
     if (!net.used && !net.ib_devices.empty()) net.used = "IB";
   }
   const auto own = net.used ? list(net.used->c_str()) : std::vector<std::string>{};
+  // "mlx5_0:1/IB" and fused "mlx5_0:1/RoCE+mlx5_1:1/RoCE": the devices' names.
+  const auto names = [](const std::vector<std::string>& all) {
+    std::vector<std::string> short_names;
+    for (const auto& one : all)
+      for (const auto part : split(one, '+')) short_names.emplace_back(part.substr(0, part.find(':')));
+    return short_names;
+  };
   if (!own.empty())
-    net.devices = own;
+    net.devices = names(own);
   else if (net.used && net.used->starts_with("IB"))
-    net.devices = net.ib_devices;
+    net.devices = names(net.ib_devices);
   else if (net.used && *net.used == "Socket")
-    net.devices = net.sockets.empty() ? net.bootstrap : net.sockets;
+    net.devices = names(net.sockets.empty() ? net.bootstrap : net.sockets);
   for (const auto& plugin : s_.plugins) net.plugins.push_back(plugin);
   int all = -1;
   for (const auto& edge : out_.edges)
@@ -655,7 +662,7 @@ std::vector<std::string> Merger::hosts_in_order() const {
   std::vector<std::string> list;
   std::set<int> seen;
   for (const auto& w : s_.sites)
-    if (seen.insert(w.host).second) list.push_back(s_.hosts[w.host]);
+    if (w.host != 0 && seen.insert(w.host).second) list.push_back(s_.hosts[w.host]);
   return list;
 }
 

@@ -240,6 +240,7 @@ bool RecordReader::next(LogRecord& record) {
   if (!started_) {
     started_ = true;
     more_ = fast_head(ahead_);
+    if (more_) head_length_ = ahead_.message - std::string_view("] NCCL INFO ").size();
     if (!more_) {
       more_ = find_mark(0, ahead_) || find_old_mark(ahead_);
       if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
@@ -250,10 +251,12 @@ bool RecordReader::next(LogRecord& record) {
   }
   if (!more_) return false;
   Mark mark = ahead_;
-  // A banner's message begins with the word that marks it.
+  // A banner's message begins with the word that marks it; "NCCL INFO NCCL version …" is one record too.
   floor_ = mark.message + (mark.record.level == LogLevel::banner ? 1 : 0);
   // The next record of the line bounds this one's message.
   more_ = find_mark(floor_, ahead_) && ahead_.start >= floor_;
+  if (more_ && ahead_.record.level == LogLevel::banner && ahead_.start == mark.message)
+    more_ = find_mark(mark.message + 5, ahead_) && ahead_.start >= floor_;
   if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
   ahead_.record.shared_line = true;
   record = mark.record;

@@ -42,6 +42,8 @@ class RecordReader {
   bool next(LogRecord& record);
   // What stands before the first record; the whole line when there is none.
   std::string_view foreign() const { return foreign_; }
+  // Length of "host:pid:tid [dev" when the line begins with it and goes on with "] NCCL INFO "; else 0.
+  std::size_t head_length() const { return head_length_; }
 
  private:
   struct Mark {
@@ -62,6 +64,7 @@ class RecordReader {
   std::size_t floor_ = 0;  // records start at or after this
   Mark ahead_;
   bool started_ = false, more_ = false;
+  std::size_t head_length_ = 0;
 };
 
 // A line of a log collector (Docker, Kubernetes, cloud logging) wraps the text in JSON: the text, unescaped.

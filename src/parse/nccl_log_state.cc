@@ -73,6 +73,16 @@ int site_of(State& state, const LogRecord& record) {
   return static_cast<int>(state.sites.size() - 1);
 }
 
+int site_of_bare_rank(State& state, int rank) {
+  const auto key = fmt::format("?{}", rank);
+  const auto found = state.site_ids.find(key);
+  if (found != state.site_ids.end()) return found->second;
+  if (state.sites.size() >= kMaxSites) return -1;
+  state.sites.emplace_back();
+  state.site_ids.emplace(key, static_cast<int>(state.sites.size() - 1));
+  return static_cast<int>(state.sites.size() - 1);
+}
+
 int new_scope(State& state, int site) {
   state.scopes.emplace_back();
   state.scopes.back().site = site;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/nccl_log.h"
+#include "parse/nccl_log_heads.h"
 #include "parse/nccl_log_prefix.h"
 
 // What the parser remembers between lines. Everything here is bounded by ranks x channels or by a stated
@@ -21,7 +22,8 @@ inline constexpr int kMaxChannel = 1024;
 inline constexpr std::size_t kMaxSites = 1U << 18U;
 inline constexpr std::size_t kMaxInstances = 1U << 19U;
 inline constexpr std::size_t kMaxShapes = 8192;
-inline constexpr std::size_t kMaxEdges = std::size_t{1} << 23U;
+inline constexpr std::size_t kMaxEdges = std::size_t{1} << 22U;
+inline constexpr std::size_t kMaxBrackets = std::size_t{1} << 20U;
 inline constexpr std::size_t kMaxProblems = 4096;
 inline constexpr std::size_t kMaxTexts = 64;  // different texts of one kind of note
 inline constexpr std::size_t kMaxSteps = 100000;
@@ -89,6 +91,7 @@ struct Instance {
   std::vector<std::uint32_t> calls;  // by shape
   std::optional<std::uint64_t> last_number;
   int last_shape = -1;
+  bool follows = false;  // another rank's calls make the timeline
 };
 
 // One (host, process, device) of the log: what a prefix names.
@@ -193,13 +196,21 @@ struct State {
   KnownHosts known_hosts;
   Names hosts, ops, transports, algorithms, protocols;
   std::vector<Site> sites;
+  HeadCache heads;
   StringMap<int> site_ids;  // "host\0pid\0dev"
   std::vector<Instance> instances;
   std::vector<Scope> scopes;
   std::unordered_map<EdgeKey, LocalEdge, EdgeHash> edges;
   std::unordered_map<EdgeKey, NetConnection, EdgeHash> net;
   std::vector<ShapeKey> shapes;
+  // The last operation and shape: the ranks print the same one after another.
+  struct LastCall {
+    std::string op;
+    int op_id = 0, shape = -1;
+    ShapeKey key{};
+  } last_call;
   std::unordered_map<ShapeKey, int, ShapeHash> shape_ids;
+  std::vector<int> type_ids;  // names of the datatypes, by number
   std::uint64_t collectives_left_out = 0;
   std::unordered_map<std::uint64_t, RunningTimeline> timelines;  // by communicator (id, else size)
   std::size_t steps = 0;
@@ -242,6 +253,8 @@ struct State {
 };
 
 int site_of(State& state, const LogRecord& record);
+// A stand-in for the unknown process of a rank, where lines have lost their prefix.
+int site_of_bare_rank(State& state, int rank);
 // The scope for connection lines of the current site; `init` when the line belongs to an initialisation.
 Scope* scope_here(State& state, bool init);
 int new_scope(State& state, int site);
@@ -255,6 +268,8 @@ bool understand(State& state, const LogRecord& record);
 void add_problem(State& state, const LogRecord& record);
 // "AllReduce: opCount …" and "AllReduce: N Bytes -> Algo …" (nccl_log_coll.cc).
 bool collective_line(State& state, std::string_view message);
+// A whole line that is nothing but a known head and a collective; false: it has to be taken apart.
+bool collective_by_head(State& state, std::string_view line);
 bool tuning_line(State& state, std::string_view message);
 // Lines of other programs that help: nccl-tests, PyTorch, RCCL's continuation lines (nccl_log_foreign.cc).
 void foreign_line(State& state, std::string_view line);
