@@ -211,6 +211,8 @@ std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
     if (!f.evidence.empty())
       text += fmt::format("               {}: {}\n", printable(f.evidence[0].source),
                           printable(f.evidence[0].text.substr(0, 160)));
+    if (!f.impact.empty() && f.severity != Severity::info)
+      text += fmt::format("               costs: {}\n", printable(f.impact));
     if (!f.remedy.empty() && f.severity != Severity::info)
       text += fmt::format("               do: {}\n", printable(f.remedy));
     ++shown;

@@ -57,9 +57,11 @@ int instance_of(State& state, std::optional<std::uint64_t> pointer, int nranks) 
     const auto& now = state.instances[static_cast<std::size_t>(site->current)];
     if (!pointer || now.pointer == pointer) return site->current;
   }
-  for (const int known : site->instances)
-    if (pointer && state.instances[static_cast<std::size_t>(known)].pointer == pointer)
-      return site->current = known;
+  int looked = 0;
+  for (auto i = site->instances.rbegin(); i != site->instances.rend() && looked < kRecentInstances;
+       ++i, ++looked)
+    if (pointer && state.instances[static_cast<std::size_t>(*i)].pointer == pointer)
+      return site->current = *i;
   if (!pointer && !site->instances.empty()) return site->instances.back();
   if (state.instances.size() >= kMaxInstances) return -1;
   Instance made;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,11 @@ class KnownHosts {
   std::string_view longest_suffix(std::string_view token) const;
 
  private:
-  std::unordered_set<std::string> names_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  std::unordered_set<std::string, Hash, std::equal_to<>> names_;
 };
 
 // Takes the records of one line from left to right. NCCL's prefix (src/debug.cc) is "host:pid:tid [cudaDev]

@@ -116,6 +116,7 @@ Scope* scope_here(State& state, bool init) {
 }
 
 void note(State& state, model::NoteKind kind, std::string_view subject, std::string_view text) {
+  text = text.substr(0, 600);
   auto& ids = state.note_ids[static_cast<std::size_t>(kind)];
   const auto found = ids.find(text);
   if (found != ids.end()) {
@@ -129,7 +130,7 @@ void note(State& state, model::NoteKind kind, std::string_view subject, std::str
   model::LogNote made;
   made.kind = kind;
   made.subject = std::string(subject);
-  made.text = std::string(text.substr(0, 600));
+  made.text = std::string(text);
   made.count = 1;
   made.at = state.at;
   if (const auto* site = state.here(); site != nullptr) {

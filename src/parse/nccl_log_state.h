@@ -21,6 +21,7 @@ inline constexpr int kMaxRank = 1 << 20;
 inline constexpr int kMaxChannel = 1024;
 inline constexpr std::size_t kMaxSites = 1U << 18U;
 inline constexpr std::size_t kMaxInstances = 1U << 19U;
+inline constexpr int kRecentInstances = 256;  // of one site, where a pointer is looked for
 inline constexpr std::size_t kMaxShapes = 8192;
 inline constexpr std::size_t kMaxEdges = std::size_t{1} << 22U;
 inline constexpr std::size_t kMaxBrackets = std::size_t{1} << 20U;
