@@ -153,18 +153,19 @@ void compare_calls(State& state, Instance& instance, int index, std::uint64_t nu
                                   text(shape), rank(at->second.instance), rank(index), state.at});
 }
 
-void count_call(State& state, Instance& instance, int index, std::uint64_t number, const ShapeKey& key) {
-  const int shape = shape_of(state, key);
-  if (shape < 0) {
-    ++state.collectives_left_out;
-    state.log.timeline_complete = false;
-    return;
-  }
+void count_shape(State& state, Instance& instance, int index, std::uint64_t number, int shape) {
   if (instance.calls.size() <= static_cast<std::size_t>(shape))
     instance.calls.resize(static_cast<std::size_t>(shape) + 1);
   ++instance.calls[static_cast<std::size_t>(shape)];
-  if (!instance.follows) add_step(state, instance, index, key);
+  if (!instance.follows) add_step(state, instance, index, state.shapes[static_cast<std::size_t>(shape)]);
   if (number != 0 || instance.last_number) compare_calls(state, instance, index, number, shape);
+}
+
+void count_call(State& state, Instance& instance, int index, std::uint64_t number, const ShapeKey& key) {
+  const int shape = shape_of(state, key);
+  if (shape >= 0) return count_shape(state, instance, index, number, shape);
+  ++state.collectives_left_out;
+  state.log.timeline_complete = false;
 }
 
 void count_peer(State& state, int index, std::string_view op, std::uint64_t peer, std::uint64_t bytes) {
@@ -247,6 +248,7 @@ bool read_whole(std::string_view text, Call& call) {
 }
 
 void take_call(State& state, const Call& call) {
+  state.last_call.front.clear();
   const int index = instance_of(state, call.pointer, call.nranks);
   if (index < 0) return;
   auto& instance = state.instances[static_cast<std::size_t>(index)];
@@ -291,6 +293,62 @@ bool collective_line(State& state, std::string_view message) {
   return true;
 }
 
+namespace {
+
+// The parts of a call that repeat: "AllReduce: opCount 0 sendbuff " and " count 16 … comm " and "0x…
+// [nranks=2] stream 0x…".
+struct Parts {
+  std::string_view front, middle, end;
+};
+
+bool split_call(std::string_view message, std::size_t front, Parts& parts) {
+  parts.front = message.substr(0, front);
+  auto rest = message.substr(front);
+  if (!skip_word(rest) || !literal(rest, " recvbuff ") || !skip_word(rest)) return false;
+  const auto comm = rest.find(" comm ");
+  if (comm == std::string_view::npos) return false;
+  parts.middle = rest.substr(0, comm + 6);
+  parts.end = rest.substr(comm + 6);
+  return true;
+}
+
+void remember_call(State& state, const Call& call, std::string_view message) {
+  auto& last = state.last_call;
+  auto* site = state.here();
+  last.front.clear();
+  if (call.op == "Send" || call.op == "Recv" || last.shape < 0 || site->current < 0) return;
+  const auto front = message.find("sendbuff ");
+  Parts parts;
+  if (front == std::string_view::npos || !split_call(message, front + 9, parts)) return;
+  last.front = parts.front;
+  last.middle = parts.middle;
+  last.number = call.number;
+  last.bytes = site->last_bytes;
+  site->call_end = parts.end;
+  site->call_instance = site->current;
+}
+
+// A call with the texts of the last one, by a rank whose communicator and stream are those of its last one.
+bool repeats_last(State& state, int index, std::string_view message) {
+  const auto& last = state.last_call;
+  if (last.front.empty() || !literal(message, last.front)) return false;
+  if (!skip_word(message) || !literal(message, " recvbuff ") || !skip_word(message) ||
+      !literal(message, last.middle))
+    return false;
+  auto& site = state.sites[static_cast<std::size_t>(index)];
+  if (site.call_instance < 0 || message != site.call_end) return false;
+  state.site = index;
+  state.time = {};
+  site.current = site.call_instance;
+  site.last_op = last.op_id;
+  site.last_bytes = last.bytes;
+  count_shape(state, state.instances[static_cast<std::size_t>(site.current)], site.current, last.number,
+              last.shape);
+  return true;
+}
+
+}  // namespace
+
 bool collective_by_head(State& state, std::string_view line) {
   constexpr std::string_view kWord = "] NCCL INFO ";
   const void* found = std::memchr(line.data(), ']', std::min<std::size_t>(line.size(), 400));
@@ -301,11 +359,13 @@ bool collective_by_head(State& state, std::string_view line) {
   if (site < 0) return false;
   auto message = line.substr(close + kWord.size());
   if (message.ends_with('\r')) message.remove_suffix(1);
+  if (repeats_last(state, site, message)) return true;
   Call call;
   if (!read_whole(message, call) || !is_operation(call.op)) return false;
   state.site = site;
   state.time = {};
   take_call(state, call);
+  remember_call(state, call, message);
   return true;
 }
 

@@ -109,6 +109,9 @@ struct Site {
   // The last collective, for tuning lines that do not name theirs.
   int last_op = 0;
   std::uint64_t last_bytes = 0;
+  // The end of its last call, "0x… [nranks=8] stream 0x…", and the communicator it names.
+  std::string call_end;
+  int call_instance = -1;
   // Problem whose unwinding ("-> 3") is being printed.
   int problem = -1;
 };
@@ -209,6 +212,10 @@ struct State {
     std::string op;
     int op_id = 0, shape = -1;
     ShapeKey key{};
+    // The text of the last whole call: up to the send buffer, and from the count to the communicator. A line with the
+    // same texts says the same.
+    std::string front, middle;
+    std::uint64_t number = 0, bytes = 0;
   } last_call;
   std::unordered_map<ShapeKey, int, ShapeHash> shape_ids;
   std::vector<int> type_ids;  // names of the datatypes, by number

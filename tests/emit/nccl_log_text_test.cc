@@ -51,7 +51,7 @@ TEST(NcclLogText, BytesThatAreNoTextStayJson) {
   auto log = two_ranks("P2P/IPC", 4);
   log.problems.push_back({});
   log.problems[0].text = "bad \xff\x01 text";
-  EXPECT_NO_THROW((void)nlohmann::json::parse(nccl_log_json(log, {}, "na\xffme")));
+  EXPECT_TRUE(nlohmann::json::accept(nccl_log_json(log, {}, "na\xffme")));
 }
 
 TEST(NcclLogText, TheScreenNamesPairsAndFindings) {
