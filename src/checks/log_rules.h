@@ -1,9 +1,13 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "checks/rule.h"
@@ -62,6 +66,11 @@ class LogView {
 
   std::string name_;
   std::vector<model::Path> paths_;
+  std::map<std::pair<std::string_view, std::string_view>, const model::Path*> path_of_;  // both ways
+  std::unordered_map<int, const model::LogRank*> ranks_;    // of the main communicator
+  std::unordered_map<int, std::string> node_of_rank_;       // in NCCL's graph
+  std::set<std::string> on_nvswitch_;                       // nodes with NVLinks to one
+  std::set<std::pair<std::string, std::string>> nvlinked_;  // nodes with direct NVLinks
 };
 
 struct LogRule {

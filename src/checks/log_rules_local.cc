@@ -101,6 +101,19 @@ Finding switch_finding(const LogView& v, const LogSetting& s, std::string observ
   return f;
 }
 
+// What nccl-tests measured beside what NCCL's own graph gives the links.
+std::string measured_cost(const LogView& v) {
+  const auto& measured = v.log.peak_bus_gbytes_per_s;
+  double link = 0;
+  for (const auto& l : v.log.graph.links)
+    if (l.type == "NVL") link = std::max(link, l.gbytes_per_s);
+  if (!measured) return "";
+  if (link <= 0) return fmt::format("; measured here: {:.1f} GB/s bus bandwidth at best", *measured);
+  return fmt::format(
+      "; measured here: {:.1f} GB/s bus bandwidth at best, where NVLink has {:.1f} GB/s ({:.0f} %)",
+      *measured, link, 100 * *measured / link);
+}
+
 void judge_p2p(const LogView& v, Findings& found) {
   const auto* s = p2p_switch(v);
   if (s == nullptr) return;
@@ -111,10 +124,11 @@ void judge_p2p(const LogView& v, Findings& found) {
     if (evidence.size() < 4) evidence.push_back(v.evidence(*one.edge));
   const bool still_p2p =
       std::ranges::any_of(v.log.edges, [](const LogEdge& e) { return e.transport.starts_with("P2P"); });
-  if (!lost.empty())
+  if (!lost.empty()) {
     found.push_back(
         switch_finding(v, *s, fmt::format("{}: {}", setting, lost_text(lost)), evidence, Severity::error));
-  else if (v.geforce() == true || v.log.main_ranks == 1)
+    found.back().impact += measured_cost(v);
+  } else if (v.geforce() == true || v.log.main_ranks == 1)
     found.push_back(switch_finding(v, *s, setting + " changes nothing here: no peer access is possible", {},
                                    Severity::info));
   else if (!still_p2p)

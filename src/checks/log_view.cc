@@ -13,6 +13,20 @@ using namespace model;
 LogView::LogView(const NcclLog& nccl_log, const Machine* known, std::string name)
     : log(nccl_log), machine(known), name_(std::move(name)) {
   if (machine != nullptr) paths_ = paths_of(machine->topology);
+  for (const auto& path : paths_) {
+    path_of_.try_emplace({path.a, path.b}, &path);
+    path_of_.try_emplace({path.b, path.a}, &path);
+  }
+  for (const auto& r : log.ranks)
+    if (r.communicator == 0) ranks_.try_emplace(r.rank, &r);
+  for (const auto& l : log.graph.links) {
+    if (l.rank && l.to.starts_with("GPU/")) node_of_rank_.try_emplace(*l.rank, l.to);
+    if (l.type != "NVL") continue;
+    if (l.to.starts_with("NVS"))
+      on_nvswitch_.insert(l.from);
+    else
+      nvlinked_.insert({l.from, l.to});
+  }
 }
 
 std::string LogView::place(const LogLine& at) const {
@@ -67,9 +81,8 @@ bool LogView::set_to(std::string_view name, std::string_view value) const {
 }
 
 const LogRank* LogView::rank(int number) const {
-  for (const auto& r : log.ranks)
-    if (r.rank == number && r.communicator == 0) return &r;
-  return nullptr;
+  const auto found = ranks_.find(number);
+  return found == ranks_.end() ? nullptr : found->second;
 }
 
 std::optional<bool> LogView::same_host(const LogEdge& edge) const {
@@ -109,39 +122,21 @@ std::optional<LogView::Link> LogView::machine_link(int a, int b) const {
   const auto* ga = gpu_of(a);
   const auto* gb = gpu_of(b);
   if (ga == nullptr || gb == nullptr) return std::nullopt;
-  for (const auto& path : paths_) {
-    const bool fits = (path.a == ga->id && path.b == gb->id) || (path.a == gb->id && path.b == ga->id);
-    if (fits && path.type)
-      return Link{path.type, path.nvlinks, fmt::format("{} and {} of the topology", ga->id, gb->id)};
-  }
-  return std::nullopt;
+  const auto found = path_of_.find({ga->id, gb->id});
+  if (found == path_of_.end() || !found->second->type) return std::nullopt;
+  return Link{found->second->type, found->second->nvlinks,
+              fmt::format("{} and {} of the topology", ga->id, gb->id)};
 }
-
-namespace {
-
-// "GPU/0-60" or "GPU/60" of a rank in NCCL's print.
-std::string graph_node(const LogGraph& graph, int rank) {
-  for (const auto& link : graph.links)
-    if (link.rank == rank && link.to.starts_with("GPU/")) return link.to;
-  return {};
-}
-
-bool reaches_by_nvlink(const LogGraph& graph, const std::string& from, const std::string& to) {
-  return std::ranges::any_of(graph.links, [&](const GraphLink& l) {
-    return l.type == "NVL" && l.from == from && (l.to == to || l.to.starts_with("NVS"));
-  });
-}
-
-}  // namespace
 
 std::optional<LogView::Link> LogView::graph_link(int a, int b) const {
-  const auto from = graph_node(log.graph, a);
-  const auto to = graph_node(log.graph, b);
-  if (from.empty() || to.empty()) return std::nullopt;
-  if (reaches_by_nvlink(log.graph, from, to) && reaches_by_nvlink(log.graph, to, from))
+  const auto from = node_of_rank_.find(a);
+  const auto to = node_of_rank_.find(b);
+  if (from == node_of_rank_.end() || to == node_of_rank_.end()) return std::nullopt;
+  const bool switched = on_nvswitch_.contains(from->second) && on_nvswitch_.contains(to->second);
+  if (switched || nvlinked_.contains({from->second, to->second}))
     return Link{PathType::nvl, std::nullopt, "NVL links in NCCL's own graph"};
   for (const auto& path : log.graph.paths)
-    if (path.from == from && path.to == to)
+    if (path.from == from->second && path.to == to->second)
       return Link{path_type_from(path.type == "NVB" ? "NVL" : path.type), std::nullopt,
                   "paths in NCCL's own graph"};
   return std::nullopt;
@@ -153,7 +148,7 @@ std::optional<LogView::Link> LogView::link(int a, int b) const {
 }
 
 bool LogView::any_nvlink() const {
-  if (std::ranges::any_of(log.graph.links, [](const GraphLink& l) { return l.type == "NVL"; })) return true;
+  if (!on_nvswitch_.empty() || !nvlinked_.empty()) return true;
   if (machine == nullptr) return false;
   return std::ranges::any_of(
       paths_, [](const Path& p) { return p.type == PathType::nvl || p.type == PathType::xgmi; });

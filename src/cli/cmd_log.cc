@@ -2,8 +2,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -168,12 +171,40 @@ struct Variable {
   ::_exit(code == ENOENT ? 127 : 126);
 }
 
-// Runs the job to its end; its exit status as a shell tells it.
-int run_job(const std::vector<std::string>& command, const std::vector<Variable>& variables) {
+// Passes on what the job prints and keeps a copy: its result rows belong to the answer.
+void pass_on(int from, const std::string& copy) {
+  std::FILE* kept = std::fopen(copy.c_str(), "wb");
+  std::vector<char> block(std::size_t{1} << 16U);
+  while (true) {
+    const auto got = ::read(from, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    std::fwrite(block.data(), 1, static_cast<std::size_t>(got), stdout);
+    std::fflush(stdout);
+    if (kept != nullptr) std::fwrite(block.data(), 1, static_cast<std::size_t>(got), kept);
+  }
+  if (kept != nullptr) std::fclose(kept);
+}
+
+// Runs the job to its end; its exit status as a shell tells it. On a terminal the job keeps it; otherwise its
+// standard output is copied into `copy` on the way.
+int run_job(const std::vector<std::string>& command, const std::vector<Variable>& variables,
+            const std::string& copy) {
+  int ends[2] = {-1, -1};
+  const bool piped = ::isatty(STDOUT_FILENO) == 0 && ::pipe2(ends, O_CLOEXEC) == 0;
+  std::fflush(stdout);
   const auto child = ::fork();
   if (child < 0) return report(Error{Errc::io, "cannot start a process", {}, {}, {}, ""});
-  if (child == 0) become(command, variables);
+  if (child == 0) {
+    if (piped) ::dup2(ends[1], STDOUT_FILENO);
+    become(command, variables);
+  }
   ::signal(SIGINT, SIG_IGN);  // the job gets it too and decides
+  if (piped) {
+    ::close(ends[1]);
+    pass_on(ends[0], copy);
+    ::close(ends[0]);
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -195,14 +226,14 @@ int run(const LogOptions& options, const Globals& globals) {
   std::string folder = (std::filesystem::temp_directory_path() / "topotune-log-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr)
     return report(Error{Errc::io, "cannot make a folder for the logs", folder, {}, {}, "set TMPDIR"});
-  const bool versions = std::getenv("NCCL_DEBUG_SUBSYS") != nullptr;
+  const bool chosen = std::getenv("NCCL_DEBUG_SUBSYS") != nullptr;
   std::vector<Variable> variables{{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", folder + "/nccl.%h.%p.log"}};
-  if (!versions)
+  if (!chosen)
     variables.push_back({"NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS,COLL,BOOTSTRAP"});
-  const int job = run_job(options.command, variables);
+  const int job = run_job(options.command, variables, folder + "/stdout");
   const auto files = files_in(folder);
   int status = kOk;
-  if (files.empty()) {
+  if (std::ranges::none_of(files, [](const std::string& f) { return f.ends_with(".log"); })) {
     fmt::print(stderr,
                "topotune: the command made no NCCL log (exit status {})\nhint: it does not use NCCL, or "
                "ended before\n",

@@ -93,13 +93,15 @@ void job(const NcclLog& a, const NcclLog& b, Differences& out) {
   out.add("NVLS channels", number(ca.nvls_channels), number(cb.nvls_channels));
 }
 
+std::string ratio_text(const char* what, const std::optional<double>& a, const std::optional<double>& b) {
+  if (!a || !b || *a <= 0) return "";
+  return fmt::format("measured: {} bus bandwidth {:.2f} GB/s and {:.2f} GB/s, {:.0f} % of the first\n", what,
+                     *a, *b, 100 * *b / *a);
+}
+
 std::string cost(const NcclLog& a, const NcclLog& b) {
-  if (!a.bus_gbytes_per_s || !b.bus_gbytes_per_s) return "";
-  const double ratio = *a.bus_gbytes_per_s > 0 ? *b.bus_gbytes_per_s / *a.bus_gbytes_per_s : 0;
-  return fmt::format(
-      "measured: {:.2f} GB/s and {:.2f} GB/s average bus bandwidth: the second run has {:.0f} % of the "
-      "first\n",
-      *a.bus_gbytes_per_s, *b.bus_gbytes_per_s, 100 * ratio);
+  return ratio_text("best", a.peak_bus_gbytes_per_s, b.peak_bus_gbytes_per_s) +
+         ratio_text("average", a.bus_gbytes_per_s, b.bus_gbytes_per_s);
 }
 
 }  // namespace

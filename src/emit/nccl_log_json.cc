@@ -284,6 +284,10 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   if (!log.ras.empty()) out["ras"] = array_of(log.ras, ras_json);
   out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
   if (log.problems_left_out > 0) out["problems_left_out"] = log.problems_left_out;
+  if (log.peak_bus_gbytes_per_s || log.bus_gbytes_per_s)
+    out["measured"] = {{"best_bus_gbytes_per_s", or_null(log.peak_bus_gbytes_per_s)},
+                       {"best_bytes", log.peak_bus_gbytes_per_s ? Json(log.peak_bus_bytes) : Json(nullptr)},
+                       {"average_bus_gbytes_per_s", or_null(log.bus_gbytes_per_s)}};
   out["verdict"] = name_of(verdict_of(diagnosis));
   out["findings"] = array_of(diagnosis.findings, finding_json);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

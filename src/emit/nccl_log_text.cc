@@ -58,7 +58,7 @@ std::string job_text(const NcclLog& log) {
                                  c.nnodes ? std::to_string(*c.nnodes) : "?", c.nnodes == 1 ? "" : "s");
   if (c.channels) text += fmt::format(", {} channels", *c.channels);
   if (c.nvls_channels) text += fmt::format(", {} NVLS", *c.nvls_channels);
-  if (c.nranks && c.ranks_seen < *c.nranks)
+  if (log.kind != "nccl-ras" && c.nranks && c.ranks_seen < *c.nranks)
     text += fmt::format("; {} rank{} in the log", c.ranks_seen, c.ranks_seen == 1 ? "" : "s");
   if (log.communicators.size() > 1)
     text += fmt::format("; {} more communicators", log.communicators.size() - 1);
@@ -181,9 +181,17 @@ std::string calls_text(const NcclLog& log, bool all) {
     text += fmt::format("  {:<14} {:>10} x {:<8} {}\n", printable(c.op),
                         c.bytes ? bytes_text(static_cast<double>(*c.bytes)) : "?", c.calls, c.datatype);
   }
+  return text;
+}
+
+std::string measured_text(const NcclLog& log) {
+  if (!log.peak_bus_gbytes_per_s && !log.bus_gbytes_per_s) return "";
+  std::string text = "\nMeasured by nccl-tests\n";
+  if (log.peak_bus_gbytes_per_s)
+    text += fmt::format("  best bus bandwidth {:.2f} GB/s, at {}\n", *log.peak_bus_gbytes_per_s,
+                        bytes_text(static_cast<double>(log.peak_bus_bytes)));
   if (log.bus_gbytes_per_s)
-    text +=
-        fmt::format("  measured: {:.2f} GB/s average bus bandwidth (nccl-tests)\n", *log.bus_gbytes_per_s);
+    text += fmt::format("  average bus bandwidth {:.2f} GB/s\n", *log.bus_gbytes_per_s);
   return text;
 }
 
@@ -203,6 +211,8 @@ std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
     if (!f.evidence.empty())
       text += fmt::format("               {}: {}\n", printable(f.evidence[0].source),
                           printable(f.evidence[0].text.substr(0, 160)));
+    if (!f.impact.empty() && f.severity != Severity::info)
+      text += fmt::format("               costs: {}\n", printable(f.impact));
     if (!f.remedy.empty() && f.severity != Severity::info)
       text += fmt::format("               do: {}\n", printable(f.remedy));
     ++shown;
@@ -248,7 +258,7 @@ std::string nccl_log_text(const NcclLog& log, const Diagnosis& diagnosis, const 
   text += transports_text(log);
   if (options.verbose || log.edges.size() <= kFewEdges)
     for (const auto& e : log.edges) text += edge_text(e);
-  text += rings_text(log, options.verbose) + calls_text(log, options.verbose);
+  text += rings_text(log, options.verbose) + calls_text(log, options.verbose) + measured_text(log);
   text += findings_part(diagnosis, paint, options.verbose);
   text += problems_text(log, paint, options.verbose);
   text += fmt::format("\n{} lines, {} of the library, {} not understood", log.lines, log.library_lines,

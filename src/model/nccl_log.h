@@ -266,6 +266,9 @@ struct NcclLog {
   std::vector<std::string> gpu_names;      // of the nccl-tests header
   bool benchmark = false;                  // nccl-tests output is in the log
   std::optional<double> bus_gbytes_per_s;  // "Avg bus bandwidth" of nccl-tests
+  // The best bus bandwidth of a row of nccl-tests, and its size in bytes.
+  std::optional<double> peak_bus_gbytes_per_s;
+  std::uint64_t peak_bus_bytes = 0;
   // bytes that each rank sends to each other, modelled from collectives, rings and trees; (source,
   // destination)
   std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;

@@ -2,105 +2,119 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
+#include <string>
 
 namespace topotune::model {
 namespace {
 
 constexpr int kMaxPairRanks = 1024;  // all pairs of more ranks are not written out
 
+// Which algorithm moves a collective, over which channels.
+struct Choice {
+  std::string algorithm = "Ring";
+  int first = 0, last = -1;  // last < first: all channels
+  std::uint64_t seen = 0;
+};
+
+// What goes over the rings, trees or pairs of one communicator: bytes of every rank, summed before they are
+// spread.
+struct Load {
+  int communicator = 0, first = 0, last = -1;
+  auto operator<=>(const Load&) const = default;
+  bool uses(int channel) const { return last < first || (channel >= first && channel <= last); }
+};
+
 class Traffic {
  public:
-  explicit Traffic(NcclLog& log) : log_(log) {}
+  explicit Traffic(NcclLog& log);
 
   void add(const LogCollective& c);
   void add(const PeerBytes& p) { put(p.src, p.dst, static_cast<double>(p.bytes)); }
   void finish();
 
  private:
-  // Which algorithm moved it, over which channels.
-  struct Choice {
-    std::string_view algorithm = "Ring";
-    int first = 0, last = -1;  // last < first: all channels
-  };
   Choice choice_of(const LogCollective& c) const;
-  int rank(const LogCollective& c, int own) const;
+  int rank(int communicator, int own) const;
   void put(int src, int dst, double bytes) {
     if (src != dst && src >= 0 && dst >= 0 && bytes > 0) bytes_[{src, dst}] += bytes;
   }
-  bool over_rings(const LogCollective& c, const Choice& choice, double per_rank);
-  bool over_trees(const LogCollective& c, const Choice& choice, double bytes);
-  void all_pairs(const LogCollective& c, int n, double each);
+  void spread_over_rings(const Load& load, double per_rank);
+  void spread_over_trees(const Load& load, double bytes);
+  void spread_over_pairs(const Load& load, double each);
 
   NcclLog& log_;
+  std::map<std::pair<std::string, std::uint64_t>, Choice> choices_;  // by operation ("" unnamed) and size
+  std::map<int, std::vector<const LogRing*>> rings_;                 // by communicator
+  std::map<int, std::vector<const LogTree*>> trees_;
+  std::map<Load, double> over_rings_, over_trees_, over_pairs_;
   std::map<std::pair<int, int>, double> bytes_;
 };
 
-Traffic::Choice Traffic::choice_of(const LogCollective& c) const {
-  Choice best;
-  std::uint64_t most = 0;
-  const auto element = datatype_bytes(c.datatype).value_or(0);
-  for (const auto& t : log_.tuning) {
-    if (t.op && *t.op != c.op) continue;
-    if (t.bytes != c.count * element && (!c.bytes || t.bytes != *c.bytes)) continue;
-    if (t.count <= most) continue;
-    most = t.count;
-    best.algorithm = t.algorithm;
-    best.first = t.first_channel.value_or(0);
-    best.last = t.last_channel.value_or(-1);
+Traffic::Traffic(NcclLog& log) : log_(log) {
+  for (const auto& ring : log.rings) rings_[ring.communicator].push_back(&ring);
+  for (const auto& tree : log.trees) trees_[tree.communicator].push_back(&tree);
+  for (const auto& t : log.tuning) {
+    auto& choice = choices_[{t.op.value_or(""), t.bytes}];
+    if (t.count <= choice.seen) continue;
+    choice = {t.algorithm, t.first_channel.value_or(0), t.last_channel.value_or(-1), t.count};
   }
-  return best;
 }
 
-// The rank's number in the main communicator.
-int Traffic::rank(const LogCollective& c, int own) const {
-  const auto at = static_cast<std::size_t>(c.communicator);
+// TUNING lines print count x element, also where the operation's whole size is larger.
+Choice Traffic::choice_of(const LogCollective& c) const {
+  const auto element = datatype_bytes(c.datatype).value_or(0);
+  for (const auto& op : {c.op, std::string{}})
+    for (const auto bytes : {c.count * element, c.bytes.value_or(0)})
+      if (const auto found = choices_.find({op, bytes}); found != choices_.end()) return found->second;
+  return {};
+}
+
+// The rank's number in the main communicator; -1 when it is not known.
+int Traffic::rank(int communicator, int own) const {
+  const auto at = static_cast<std::size_t>(communicator);
   if (at >= log_.communicators.size()) return own;
   const auto& map = log_.communicators[at].in_main;
-  if (map.empty()) return c.communicator == 0 || !log_.communicators[at].parent ? own : -1;
+  if (map.empty()) return communicator == 0 || !log_.communicators[at].parent ? own : -1;
   return static_cast<std::size_t>(own) < map.size() ? map[static_cast<std::size_t>(own)] : -1;
 }
 
-// Every rank of a ring sends `per_rank` to the next, spread over the channels.
-bool Traffic::over_rings(const LogCollective& c, const Choice& choice, double per_rank) {
-  const auto used = [&](int channel) {
-    return choice.last < choice.first || (channel >= choice.first && channel <= choice.last);
+// Every rank of a ring sends to the next; the channels share.
+void Traffic::spread_over_rings(const Load& load, double per_rank) {
+  const auto found = rings_.find(load.communicator);
+  if (found == rings_.end()) return;
+  const auto used = [&](const LogRing& ring) {
+    return static_cast<double>(std::ranges::count_if(ring.channels, [&](int c) { return load.uses(c); }));
   };
   double channels = 0;
-  for (const auto& ring : log_.rings)
-    if (ring.communicator == c.communicator)
-      channels += static_cast<double>(std::ranges::count_if(ring.channels, used));
-  if (channels == 0) return false;
-  for (const auto& ring : log_.rings) {
-    if (ring.communicator != c.communicator) continue;
-    const auto share = per_rank * static_cast<double>(std::ranges::count_if(ring.channels, used)) / channels;
-    for (std::size_t i = 0; i < ring.ranks.size(); ++i)
-      put(rank(c, ring.ranks[i]), rank(c, ring.ranks[(i + 1) % ring.ranks.size()]), share);
+  for (const auto* ring : found->second) channels += used(*ring);
+  if (channels <= 0) return;
+  for (const auto* ring : found->second) {
+    const auto share = per_rank * used(*ring) / channels;
+    const auto& ranks = ring->ranks;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      put(rank(load.communicator, ranks[i]), rank(load.communicator, ranks[(i + 1) % ranks.size()]), share);
   }
-  return true;
 }
 
 // Every edge of a tree carries the channel's share up and down.
-bool Traffic::over_trees(const LogCollective& c, const Choice& choice, double bytes) {
-  std::map<int, std::vector<const LogTree*>> channels;
-  for (const auto& tree : log_.trees)
-    if (tree.communicator == c.communicator &&
-        (choice.last < choice.first || (tree.channel >= choice.first && tree.channel <= choice.last)))
-      channels[tree.channel].push_back(&tree);
-  for (const auto& [channel, trees] : channels)
-    for (const auto* tree : trees) {
-      const double share = bytes / static_cast<double>(channels.size());
-      if (tree->up) put(rank(c, tree->rank), rank(c, *tree->up), share);
-      for (const int child : tree->down) put(rank(c, tree->rank), rank(c, child), share);
-    }
-  return !channels.empty();
+void Traffic::spread_over_trees(const Load& load, double bytes) {
+  std::map<int, int> channels;
+  for (const auto* tree : trees_[load.communicator])
+    if (load.uses(tree->channel)) ++channels[tree->channel];
+  for (const auto* tree : trees_[load.communicator]) {
+    if (!load.uses(tree->channel)) continue;
+    const double share = bytes / static_cast<double>(channels.size());
+    const int me = rank(load.communicator, tree->rank);
+    if (tree->up) put(me, rank(load.communicator, *tree->up), share);
+    for (const int child : tree->down) put(me, rank(load.communicator, child), share);
+  }
 }
 
-void Traffic::all_pairs(const LogCollective& c, int n, double each) {
+void Traffic::spread_over_pairs(const Load& load, double each) {
+  const int n = log_.communicators[static_cast<std::size_t>(load.communicator)].nranks.value_or(0);
   if (n > kMaxPairRanks) return;
   for (int a = 0; a < n; ++a)
-    for (int b = 0; b < n; ++b)
-      if (a != b) put(rank(c, a), rank(c, b), each);
+    for (int b = 0; b < n; ++b) put(rank(load.communicator, a), rank(load.communicator, b), each);
 }
 
 void Traffic::add(const LogCollective& c) {
@@ -109,25 +123,32 @@ void Traffic::add(const LogCollective& c) {
   if (n < 2 || c.op == "Send" || c.op == "Recv") return;
   const double total = static_cast<double>(*c.bytes) * static_cast<double>(c.calls);
   const auto choice = choice_of(c);
+  const Load all{c.communicator, 0, -1};
+  const Load load{c.communicator, choice.first, choice.last};
   const bool reduces = c.op == "AllReduce";
-  if (c.op == "AlltoAll" || c.op == "AllToAll") return all_pairs(c, n, total / n);
-  if (c.op == "Gather" || c.op == "Scatter") return;  // the root is not kept
-  if (reduces && choice.algorithm == "NVLS") return all_pairs(c, n, 2 * total / n);
-  if (choice.algorithm == "NVLS") return all_pairs(c, n, total / n);
-  if ((choice.algorithm == "Tree" || choice.algorithm == "NVLSTree") && over_trees(c, choice, total)) return;
+  const bool tree = choice.algorithm == "Tree" || choice.algorithm == "NVLSTree";
   const double steps = static_cast<double>(n - 1) / n;
-  if (reduces)
-    over_rings(c, choice, 2 * steps * total);
-  else if (c.op == "AllGather" || c.op == "ReduceScatter")
-    over_rings(c, choice, steps * total);
-  else if (c.op == "Broadcast" || c.op == "Reduce")
-    over_rings(c, choice, steps * total);  // on average over the ring's links
+  if (c.op == "AlltoAll" || c.op == "AllToAll") {
+    over_pairs_[all] += total / n;
+  } else if (choice.algorithm == "NVLS") {
+    over_pairs_[all] += (reduces ? 2 : 1) * total / n;
+  } else if (reduces && tree && trees_.contains(c.communicator)) {
+    over_trees_[load] += total;
+  } else if (reduces) {
+    over_rings_[load] += 2 * steps * total;
+  } else if (c.op == "AllGather" || c.op == "ReduceScatter" || c.op == "Broadcast" || c.op == "Reduce") {
+    over_rings_[load] += steps * total;  // broadcast and reduce: on average over the ring's links
+  }
 }
 
 void Traffic::finish() {
+  for (const auto& [load, bytes] : over_rings_) spread_over_rings(load, bytes);
+  for (const auto& [load, bytes] : over_trees_) spread_over_trees(load, bytes);
+  for (const auto& [load, bytes] : over_pairs_) spread_over_pairs(load, bytes);
   for (const auto& [pair, bytes] : bytes_)
-    if (const auto whole = static_cast<std::uint64_t>(bytes + 0.5); whole > 0)
-      log_.traffic.push_back({pair, whole});
+    if (bytes < 1.8e19)
+      if (const auto whole = static_cast<std::uint64_t>(bytes + 0.5); whole > 0)
+        log_.traffic.push_back({pair, whole});
   if (!log_.traffic.empty()) log_.traffic_basis = "modelled";
 }
 

@@ -13,6 +13,20 @@ constexpr std::size_t kLongestLine = std::size_t{1} << 20U;  // what is behind i
 constexpr std::size_t kLongestJson = std::size_t{64} << 20U;
 constexpr std::size_t kSamples = 20;
 
+// Some tools strip the prefix wholly: statements that nothing but NCCL prints.
+bool is_bare_statement(std::string_view text) {
+  if (text.starts_with("Channel ") && text.size() > 8 && is_digit(text[8]))
+    return text.find(" : ") != std::string_view::npos;
+  const auto at = text.starts_with("nccl") ? text.find(" comm 0x") : text.find("comm 0x");
+  if ((at == 0 || (text.starts_with("nccl") && at < 40)) && text.find(" nranks ") != std::string_view::npos)
+    return true;
+  for (const std::string_view head :
+       {"NET/IB : ", "NET/Socket : ", "NET/Plugin", "Bootstrap : Using", "Using network ", "Trees [",
+        "GPU Direct RDMA ", "NVLS multicast support", "cudaDriverVersion "})
+    if (text.starts_with(head)) return true;
+  return text.starts_with("NCCL_") && text.find(" set by environment to ") != std::string_view::npos;
+}
+
 }  // namespace
 
 struct NcclLogParser::Impl {
@@ -27,6 +41,7 @@ struct NcclLogParser::Impl {
   void line(std::string_view text);
   void records(std::string_view text);
   void record(const LogRecord& one);
+  void remember_head(std::string_view head);
   void end_line(std::string_view text);
   void keep_json(std::string_view chunk);
 };
@@ -38,8 +53,6 @@ void NcclLogParser::Impl::record(const LogRecord& one) {
   s.time = one.time;
   if (one.level == LogLevel::warn) {
     log::add_problem(s, one);
-    if (one.message.find("async") != std::string_view::npos || one.message.starts_with("Missing"))
-      log::understand(s, one);
     return;
   }
   if (one.level == LogLevel::call || one.level == LogLevel::trace) return;
@@ -49,6 +62,10 @@ void NcclLogParser::Impl::record(const LogRecord& one) {
     s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
 }
 
+void NcclLogParser::Impl::remember_head(std::string_view head) {
+  if (state.heads.find(head) < 0) state.heads.add(head, state.site);
+}
+
 void NcclLogParser::Impl::records(std::string_view text) {
   RecordReader reader(text, state.known_hosts);
   LogRecord one;
@@ -56,19 +73,18 @@ void NcclLogParser::Impl::records(std::string_view text) {
   while (reader.next(one)) {
     if (!first) ++state.log.glued;
     if (first && reader.foreign().size() > 24) log::foreign_line(state, reader.foreign());
-    first = false;
     record(one);
+    if (first && reader.head_length() > 0 && state.site >= 0)
+      remember_head(text.substr(0, reader.head_length()));
+    first = false;
   }
   if (!first) return;
   if (ras.line(text, state.at)) return;
   log::foreign_line(state, text);
-  // The prefix was stripped: statements that nothing else looks like.
-  const auto bare = trim(text);
-  if (bare.starts_with("Channel ") &&
-      (bare.find("] via ") != std::string_view::npos || bare.find("->") == std::string_view::npos)) {
+  if (const auto bare = trim_message_end(trim(text)); is_bare_statement(bare)) {
     one = LogRecord{};
-    one.message = trim_message_end(bare);
-    if (bare.find(" : ") != std::string_view::npos) record(one);
+    one.message = bare;
+    record(one);
   }
 }
 
@@ -76,6 +92,10 @@ void NcclLogParser::Impl::line(std::string_view text) {
   ++state.log.lines;
   ++state.at.line;
   if (text.empty()) return;
+  if (log::collective_by_head(state, text)) {
+    ++state.log.library_lines;
+    return;
+  }
   if (text.front() == '{') {
     if (const auto inner = unwrap_json_line(text)) {
       for (const auto part : lines(*inner)) records(part);

@@ -32,6 +32,7 @@ void remember_bracket(State& state, const Scope& scope, const End& end) {
   const bool letters = end.bracket.find_first_not_of("0123456789") != std::string_view::npos;
   if (letters || (value && *value > 0x99)) state.bracket_hex_seen = true;
   const auto index = static_cast<std::uint64_t>(&scope - state.scopes.data());
+  if (state.bracket_of_rank.size() >= kMaxBrackets) return;
   auto& kept = state.bracket_of_rank[(index << 24U) | static_cast<std::uint64_t>(end.rank)];
   if (kept.empty()) kept = std::string(end.bracket);
 }
@@ -67,10 +68,15 @@ bool net_connection(State& state, Scope& scope, const Connection& c, std::string
   }
   if (!tail.ok()) return false;
   side.gdr = tail.rest().find("/GDRDMA") != std::string_view::npos ? 1 : 0;
+  if (side.gdr == 0 && !tail.at_end() && std::string_view("/GDRDMA").starts_with(tail.rest()))
+    side.gdr = -1;  // cut
   if (state.unterminated && side.gdr == 0 && rest.substr(0, slash) != "Socket") side.gdr = -1;
   side.at = state.at;
   const int transport = state.transports.id(via.substr(0, 4 + slash));
-  if (state.net.size() >= kMaxEdges) return true;
+  if (state.net.size() >= kMaxEdges) {
+    ++state.log.cut;
+    return true;
+  }
   const EdgeKey key{static_cast<std::uint32_t>(&scope - state.scopes.data()),
                     static_cast<std::uint32_t>(c.from.rank),
                     static_cast<std::uint32_t>(c.to.rank),
@@ -91,14 +97,31 @@ std::string_view local_transport(std::string_view via) {
   return via;
 }
 
-// Names that NCCL 2.2 to 2.30 and RCCL print; a line that may be cut must hold one of them whole.
+// Names that NCCL 2.2 to 2.30 and RCCL print.
+constexpr std::string_view kTransports[] = {
+    "P2P/IPC",           "P2P/CUMEM", "P2P/MNNVL",  "P2P/direct pointer", "P2P/indirect",
+    "P2P/common device", "SHM",       "SHM/direct", "SHM/direct/direct",  "SHM/CE/direct",
+    "SHM/direct/CE",     "SHM/CE/CE", "SHM/CE"};
+
 bool is_whole_transport(std::string_view via) {
-  for (const std::string_view name :
-       {"P2P/IPC", "P2P/CUMEM", "P2P/MNNVL", "P2P/direct pointer", "P2P/indirect", "P2P/common device", "SHM",
-        "SHM/direct", "SHM/direct/direct", "SHM/CE/direct", "SHM/direct/CE", "SHM/CE/CE", "SHM/CE"}) {
+  for (const auto name : kTransports) {
     if (via == name) return true;
     const auto tail = via.starts_with(name) ? via.substr(name.size()) : std::string_view{};
     if (tail == "/read" || tail == "/CE" || tail == "/read/CE" || tail == "/write") return true;
+  }
+  return false;
+}
+
+// "P2P/CU": the rest of the line is lost. A name that no version printed so far may be new.
+bool is_cut_transport(std::string_view via) {
+  if (is_whole_transport(via)) return false;
+  if (via.ends_with('/') || via == "P2P") return true;
+  for (const auto name : kTransports) {
+    if (name.starts_with(via)) return true;
+    const auto tail = via.starts_with(name) ? via.substr(name.size()) : std::string_view{};
+    if (!tail.empty() &&
+        (std::string_view("/read").starts_with(tail) || std::string_view("/write").starts_with(tail)))
+      return true;
   }
   return false;
 }
@@ -107,10 +130,13 @@ bool local_connection(State& state, Scope& scope, const Connection& c, std::stri
   via = local_transport(via);
   const bool known = via.starts_with("P2P") || via.starts_with("SHM") || via.starts_with("NVLS") ||
                      via.starts_with("COLLNET");
-  if (!known || (state.unterminated && !is_whole_transport(via)) || via.size() > 64 ||
-      via.find_first_of("\n\r") != std::string_view::npos)
+  if (!known || is_cut_transport(via) || (state.unterminated && !is_whole_transport(via)) ||
+      via.size() > 64 || via.find_first_of("\n\r") != std::string_view::npos)
     return false;
-  if (state.edges.size() >= kMaxEdges) return true;
+  if (state.edges.size() >= kMaxEdges) {
+    ++state.log.cut;
+    return true;
+  }
   const EdgeKey key{static_cast<std::uint32_t>(&scope - state.scopes.data()),
                     static_cast<std::uint32_t>(c.from.rank),
                     static_cast<std::uint32_t>(c.to.rank),

@@ -57,9 +57,11 @@ int instance_of(State& state, std::optional<std::uint64_t> pointer, int nranks) 
     const auto& now = state.instances[static_cast<std::size_t>(site->current)];
     if (!pointer || now.pointer == pointer) return site->current;
   }
-  for (const int known : site->instances)
-    if (pointer && state.instances[static_cast<std::size_t>(known)].pointer == pointer)
-      return site->current = known;
+  int looked = 0;
+  for (auto i = site->instances.rbegin(); i != site->instances.rend() && looked < kRecentInstances;
+       ++i, ++looked)
+    if (pointer && state.instances[static_cast<std::size_t>(*i)].pointer == pointer)
+      return site->current = *i;
   if (!pointer && !site->instances.empty()) return site->instances.back();
   if (state.instances.size() >= kMaxInstances) return -1;
   Instance made;
@@ -74,12 +76,23 @@ int instance_of(State& state, std::optional<std::uint64_t> pointer, int nranks) 
 }
 
 int shape_of(State& state, const ShapeKey& key) {
+  auto& last = state.last_call;
+  if (last.shape >= 0 && last.key == key) return last.shape;
+  last.key = key;
+  last.shape = -1;
   const auto found = state.shape_ids.find(key);
-  if (found != state.shape_ids.end()) return found->second;
+  if (found != state.shape_ids.end()) return last.shape = found->second;
   if (state.shapes.size() >= kMaxShapes) return -1;
   state.shapes.push_back(key);
   state.shape_ids.emplace(key, static_cast<int>(state.shapes.size() - 1));
-  return static_cast<int>(state.shapes.size() - 1);
+  return last.shape = static_cast<int>(state.shapes.size() - 1);
+}
+
+int op_id(State& state, std::string_view op) {
+  auto& last = state.last_call;
+  if (last.op == op) return last.op_id;
+  last.op = std::string(op);
+  return last.op_id = state.ops.id(op);
 }
 
 // Communicators as the timeline and the comparison of calls see them: by commId, else by size.
@@ -87,10 +100,11 @@ std::uint64_t family_of(const Instance& instance) {
   return instance.comm_id ? *instance.comm_id : static_cast<std::uint64_t>(instance.nranks + 1);
 }
 
-void add_step(State& state, const Instance& instance, int index, const ShapeKey& key) {
+void add_step(State& state, Instance& instance, int index, const ShapeKey& key) {
   auto& line = state.timelines[family_of(instance)];
   if (line.instance < 0) line.instance = index;
-  if (line.instance != index) return;
+  instance.follows = line.instance != index;
+  if (instance.follows) return;
   const auto& op = state.ops[static_cast<int>(key.op)];
   const auto& type = state.ops[static_cast<int>(key.datatype)];
   if (!line.steps.empty()) {
@@ -139,24 +153,118 @@ void compare_calls(State& state, Instance& instance, int index, std::uint64_t nu
                                   text(shape), rank(at->second.instance), rank(index), state.at});
 }
 
-void count_call(State& state, Instance& instance, int index, std::uint64_t number, const ShapeKey& key) {
-  const int shape = shape_of(state, key);
-  if (shape < 0) {
-    ++state.collectives_left_out;
-    state.log.timeline_complete = false;
-    return;
-  }
+void count_shape(State& state, Instance& instance, int index, std::uint64_t number, int shape) {
   if (instance.calls.size() <= static_cast<std::size_t>(shape))
     instance.calls.resize(static_cast<std::size_t>(shape) + 1);
   ++instance.calls[static_cast<std::size_t>(shape)];
-  add_step(state, instance, index, key);
+  if (!instance.follows) add_step(state, instance, index, state.shapes[static_cast<std::size_t>(shape)]);
   if (number != 0 || instance.last_number) compare_calls(state, instance, index, number, shape);
+}
+
+void count_call(State& state, Instance& instance, int index, std::uint64_t number, const ShapeKey& key) {
+  const int shape = shape_of(state, key);
+  if (shape >= 0) return count_shape(state, instance, index, number, shape);
+  ++state.collectives_left_out;
+  state.log.timeline_complete = false;
 }
 
 void count_peer(State& state, int index, std::string_view op, std::uint64_t peer, std::uint64_t bytes) {
   auto& table = op == "Send" ? state.sent : state.received;
   if (table.size() >= (1U << 22U) || peer >= kMaxRank) return;
   table[{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(peer)}] += bytes;
+}
+
+// What a COLL line says.
+struct Call {
+  std::string_view op;
+  std::uint64_t number = 0, count = 0, root = 0;
+  unsigned type = 0;
+  std::optional<std::uint64_t> pointer;
+  int nranks = -1;
+};
+
+// Digits right here, read without the checks of a full number reader; false without one, or with more
+// than 18.
+bool digits(std::string_view& text, std::uint64_t& value) {
+  std::size_t n = 0;
+  value = 0;
+  while (n < text.size() && static_cast<unsigned char>(text[n] - '0') < 10)
+    value = value * 10 + static_cast<unsigned char>(text[n++] - '0');
+  text.remove_prefix(n);
+  return n > 0 && n <= 18;
+}
+
+unsigned hex_value(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  return 16;
+}
+
+bool hex(std::string_view& text, std::uint64_t& value) {
+  std::size_t n = 0;
+  value = 0;
+  for (; n < text.size() && hex_value(text[n]) < 16; ++n) value = value << 4U | hex_value(text[n]);
+  text.remove_prefix(n);
+  return n > 0 && n <= 16;
+}
+
+bool literal(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+bool skip_word(std::string_view& text) {
+  const auto blank = text.find(' ');
+  if (blank == std::string_view::npos) return false;
+  text.remove_prefix(blank);
+  return true;
+}
+
+// "AllReduce: opCount 0 sendbuff 0x… … [nranks=2] stream 0x…" and not a character more or less.
+bool read_whole(std::string_view text, Call& call) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon > 32) return false;
+  call.op = text.substr(0, colon);
+  text.remove_prefix(colon);
+  std::uint64_t number = 0;
+  if (!literal(text, ": opCount ") || !hex(text, call.number)) return false;
+  if (!literal(text, " sendbuff ") || !skip_word(text) || !literal(text, " recvbuff ") || !skip_word(text))
+    return false;
+  if (!literal(text, " count ") || !digits(text, call.count) || !literal(text, " datatype ") ||
+      !digits(text, number))
+    return false;
+  call.type = static_cast<unsigned>(std::min<std::uint64_t>(number, 1000));
+  if (!literal(text, " op ") || !digits(text, number) || !literal(text, " root ") || !digits(text, call.root))
+    return false;
+  if (!literal(text, " comm 0x") || !hex(text, number)) return false;
+  call.pointer = number;
+  if (!literal(text, " [nranks=") || !digits(text, number) || number > static_cast<std::uint64_t>(kMaxRank))
+    return false;
+  call.nranks = static_cast<int>(number);
+  if (!literal(text, "] stream ")) return false;
+  if (text == "(nil)") return true;
+  return literal(text, "0x") && hex(text, number) && text.empty();
+}
+
+void take_call(State& state, const Call& call) {
+  state.last_call.front.clear();
+  const int index = instance_of(state, call.pointer, call.nranks);
+  if (index < 0) return;
+  auto& instance = state.instances[static_cast<std::size_t>(index)];
+  if (instance.nranks < 0) instance.nranks = call.nranks;
+  const auto bytes = call.type < kElement.size() ? call.count * kElement[call.type] : 0;
+  auto* site = state.here();
+  site->last_op = op_id(state, call.op);
+  site->last_bytes = bytes;
+  if (state.type_ids.empty())
+    for (unsigned type = 0; type <= kElement.size(); ++type)
+      state.type_ids.push_back(state.ops.id(model::datatype_name(type)));
+  const auto type = std::min<std::size_t>(call.type, kElement.size());
+  count_call(state, instance, index, call.number,
+             {call.count, static_cast<std::uint32_t>(site->last_op),
+              static_cast<std::uint32_t>(state.type_ids[type])});
+  if (call.op == "Send" || call.op == "Recv") count_peer(state, index, call.op, call.root, bytes);
 }
 
 }  // namespace
@@ -166,34 +274,98 @@ bool collective_line(State& state, std::string_view message) {
   if (colon == std::string_view::npos || colon > 32) return false;
   Cursor in(message.substr(colon));
   if (!in.take(": opCount ")) return false;
-  const auto op = message.substr(0, colon);
-  const auto number = in.need<std::uint64_t>(16);
-  // Buffers follow; "sendcounts" and "recvcounts" of RCCL's AllToAllv have no single count.
-  if (!in.ok() || !is_operation(op)) return false;
+  Call call;
+  call.op = message.substr(0, colon);
+  call.number = in.need<std::uint64_t>(16);
+  if (!in.ok() || !is_operation(call.op)) return false;
   if (in.take(" sendbuff ")) in.word();
   if (in.take(" recvbuff ")) in.word();
+  // "sendcounts" and "recvcounts" of RCCL's AllToAllv have no single count.
   if (!in.take(" count ")) return in.skip_past(" datatype ");
-  const auto count = in.need<std::uint64_t>();
-  const auto type = in.expect(" datatype ").need<unsigned>();
+  call.count = in.need<std::uint64_t>();
+  call.type = in.expect(" datatype ").need<unsigned>();
   in.expect(" op ").need<unsigned>();
-  const auto root = in.expect(" root ").need<std::uint64_t>();
+  call.root = in.expect(" root ").need<std::uint64_t>();
   if (!in.expect(" comm ").ok()) return false;
-  const auto pointer = in.pointer();
-  int nranks = -1;
-  if (in.take(" [nranks=")) nranks = in.need<int>();
-  const int index = instance_of(state, pointer, nranks);
-  if (index < 0) return true;
-  auto& instance = state.instances[static_cast<std::size_t>(index)];
-  if (instance.nranks < 0) instance.nranks = nranks;
-  const auto bytes = type < kElement.size() ? count * kElement[type] : 0;
+  call.pointer = in.pointer();
+  if (in.take(" [nranks=")) call.nranks = in.need<int>();
+  take_call(state, call);
+  return true;
+}
+
+namespace {
+
+// The parts of a call that repeat: "AllReduce: opCount 0 sendbuff " and " count 16 … comm " and "0x…
+// [nranks=2] stream 0x…".
+struct Parts {
+  std::string_view front, middle, end;
+};
+
+bool split_call(std::string_view message, std::size_t front, Parts& parts) {
+  parts.front = message.substr(0, front);
+  auto rest = message.substr(front);
+  if (!skip_word(rest) || !literal(rest, " recvbuff ") || !skip_word(rest)) return false;
+  const auto comm = rest.find(" comm ");
+  if (comm == std::string_view::npos) return false;
+  parts.middle = rest.substr(0, comm + 6);
+  parts.end = rest.substr(comm + 6);
+  return true;
+}
+
+void remember_call(State& state, const Call& call, std::string_view message) {
+  auto& last = state.last_call;
   auto* site = state.here();
-  const int op_id = state.ops.id(op);
-  site->last_op = op_id;
-  site->last_bytes = bytes;
-  const auto type_name = model::datatype_name(type);
-  count_call(state, instance, index, number,
-             {count, static_cast<std::uint32_t>(op_id), static_cast<std::uint32_t>(state.ops.id(type_name))});
-  if (op == "Send" || op == "Recv") count_peer(state, index, op, root, bytes);
+  last.front.clear();
+  if (call.op == "Send" || call.op == "Recv" || last.shape < 0 || site->current < 0) return;
+  const auto front = message.find("sendbuff ");
+  Parts parts;
+  if (front == std::string_view::npos || !split_call(message, front + 9, parts)) return;
+  last.front = parts.front;
+  last.middle = parts.middle;
+  last.number = call.number;
+  last.bytes = site->last_bytes;
+  site->call_end = parts.end;
+  site->call_instance = site->current;
+}
+
+// A call with the texts of the last one, by a rank whose communicator and stream are those of its last one.
+bool repeats_last(State& state, int index, std::string_view message) {
+  const auto& last = state.last_call;
+  if (last.front.empty() || !literal(message, last.front)) return false;
+  if (!skip_word(message) || !literal(message, " recvbuff ") || !skip_word(message) ||
+      !literal(message, last.middle))
+    return false;
+  auto& site = state.sites[static_cast<std::size_t>(index)];
+  if (site.call_instance < 0 || message != site.call_end) return false;
+  state.site = index;
+  state.time = {};
+  site.current = site.call_instance;
+  site.last_op = last.op_id;
+  site.last_bytes = last.bytes;
+  count_shape(state, state.instances[static_cast<std::size_t>(site.current)], site.current, last.number,
+              last.shape);
+  return true;
+}
+
+}  // namespace
+
+bool collective_by_head(State& state, std::string_view line) {
+  constexpr std::string_view kWord = "] NCCL INFO ";
+  const void* found = std::memchr(line.data(), ']', std::min<std::size_t>(line.size(), 400));
+  if (found == nullptr) return false;
+  const auto close = static_cast<std::size_t>(static_cast<const char*>(found) - line.data());
+  if (!line.substr(close).starts_with(kWord)) return false;
+  const int site = state.heads.find(line.substr(0, close));
+  if (site < 0) return false;
+  auto message = line.substr(close + kWord.size());
+  if (message.ends_with('\r')) message.remove_suffix(1);
+  if (repeats_last(state, site, message)) return true;
+  Call call;
+  if (!read_whole(message, call) || !is_operation(call.op)) return false;
+  state.site = site;
+  state.time = {};
+  take_call(state, call);
+  remember_call(state, call, message);
   return true;
 }
 

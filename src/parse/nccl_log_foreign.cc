@@ -102,6 +102,27 @@ bool bus_bandwidth(State& state, std::string_view line) {
   return true;
 }
 
+// A result row of nccl-tests: "size count type redop [root] time algbw busbw wrong time algbw busbw wrong".
+bool result_row(State& state, std::string_view text) {
+  if (!is_digit(text.front())) return false;
+  const auto cells = words(text);
+  if (cells.size() < 8 || cells.size() > 16) return false;
+  const auto size = parse_int<std::uint64_t>(cells[0]);
+  if (!size || !parse_int<std::uint64_t>(cells[1]) || parse_double(cells[2]) || parse_double(cells[3]))
+    return false;
+  for (std::size_t first : {std::size_t{4}, std::size_t{5}}) {  // 5: a column "root"
+    if ((cells.size() - first) % 4 != 0) continue;
+    const auto bus = parse_double(cells[first + 2]);
+    if (!bus || *bus > 1e6) return false;
+    if (*bus > state.log.peak_bus_gbytes_per_s.value_or(0)) {
+      state.log.peak_bus_gbytes_per_s = bus;
+      state.log.peak_bus_bytes = *size;
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void foreign_line(State& state, std::string_view line) {
@@ -110,7 +131,7 @@ void foreign_line(State& state, std::string_view line) {
   if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 64) {
     if (tests_header(state, text.substr(hash)) || bus_bandwidth(state, text)) return;
   }
-  if (rccl_banner(state, text)) return;
+  if (rccl_banner(state, text) || result_row(state, text)) return;
   watchdog(state, text);
 }
 

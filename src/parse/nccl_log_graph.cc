@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"
 #include "parse/nccl_log_scan.h"
@@ -34,7 +36,9 @@ bool system_line(State& state, std::string_view text) {
 }
 
 // "GPU/18000 (0)": name, and for GPUs the rank.
-std::string node_name(std::string_view text) { return std::string(text.substr(0, text.find(' '))); }
+std::string node_name(std::string_view text) {
+  return std::string(text.substr(0, std::min<std::size_t>(text.find(' '), 64)));
+}
 
 std::optional<int> rank_of(std::string_view node) {
   if (!node.starts_with("GPU/")) return std::nullopt;
@@ -82,7 +86,7 @@ bool paths_line(State& state, std::string_view text) {
     const auto bw = parse_double(in.until("/"));
     in.expect("/");
     const auto type = in.until(")");
-    if (!in.expect(")").ok() || !bw) break;
+    if (!in.expect(")").ok() || !bw || to.size() > 64 || type.size() > 16 || from.size() > 64) break;
     paths.push_back({std::string(from), std::string(to), std::string(type), hops, *bw});
   }
   return true;
@@ -123,7 +127,7 @@ bool pattern_line(State& state, std::string_view text) {
   in.expect(", type ");
   const auto type = in.until(",");
   p.same_channels = in.rest().ends_with("sameChannels 1");
-  if (!in.ok() || !intra || !inter) return false;
+  if (!in.ok() || !intra || !inter || type.size() > 32) return false;
   p.bw_intra = *intra;
   p.bw_inter = *inter;
   const auto slash = type.find('/');

@@ -75,7 +75,9 @@ CommFields read_fields(Cursor& in) {
 }
 
 int find_instance(const State& state, const Site& site, const CommFields& f) {
-  for (auto i = site.instances.rbegin(); i != site.instances.rend(); ++i) {
+  int looked = 0;  // a rank has few communicators at a time; a program may make and destroy many
+  for (auto i = site.instances.rbegin(); i != site.instances.rend() && looked < kRecentInstances;
+       ++i, ++looked) {
     const auto& known = state.instances[static_cast<std::size_t>(*i)];
     const bool same_pointer =
         f.pointer ? known.pointer == f.pointer : !known.pointer && known.nranks == f.nranks;
@@ -122,6 +124,7 @@ bool communicator_line(State& state, std::string_view text) {
   if (f.rank < 0) return f.pointer.has_value();  // "NVLS comm 0x… headRank …" and the like
   const auto status = in.rest();
   if (state.unterminated && status.empty() && text.find("MNNVL ") == std::string_view::npos) return false;
+  if (state.site < 0 && f.rank < kMaxRank) state.site = site_of_bare_rank(state, f.rank);
   auto* site = state.here();
   if (site == nullptr) return true;
   int index = find_instance(state, *site, f);
@@ -135,6 +138,7 @@ bool communicator_line(State& state, std::string_view text) {
     state.instances.back().site = state.site;
     site->instances.push_back(index);
   }
+  site->call_instance = -1;  // a pointer may name another communicator from here on
   auto& instance = state.instances[static_cast<std::size_t>(index)];
   store(instance, f);
   const bool ends =
@@ -222,10 +226,11 @@ bool affinity_mask(State& state, std::string_view text) {
   if (site->current >= 0 && state.instances[static_cast<std::size_t>(site->current)].initialised)
     site->current = -1;
   if (const auto mask = parse_cpu_mask(in.rest()); mask && !mask->empty()) {
-    site->cpus = mask->to_list();
+    site->cpus = mask->to_list().substr(0, 1024);
     return true;
   }
-  if (const auto list = parse_cpu_list(in.rest()); list && !list->empty()) site->cpus = list->to_list();
+  if (const auto list = parse_cpu_list(in.rest()); list && !list->empty())
+    site->cpus = list->to_list().substr(0, 1024);
   return true;
 }
 
@@ -242,7 +247,7 @@ bool affinity_list(State& state, std::string_view text) {
   const auto cpus = in.rest().substr(0, in.rest().find(". ("));
   auto* site = state.here();
   if (const auto list = parse_cpu_list(cpus); site != nullptr && list && !list->empty())
-    site->cpus = list->to_list();
+    site->cpus = list->to_list().substr(0, 1024);
   return true;
 }
 
@@ -250,6 +255,7 @@ bool config_setting(State& state, std::string_view text) {
   Cursor in(text);
   in.expect("Comm config ");
   const auto name = in.word();
+  if (name.size() > 80) return false;
   if (in.take(" set to ")) {
     setting(state, name, in.rest(), model::SettingBy::config);
     return true;

@@ -360,7 +360,8 @@ bool unwinding(State& state, std::string_view text) {
   auto* site = state.here();
   if (site == nullptr || site->problem < 0) return true;
   auto& unwound = state.log.problems[static_cast<std::size_t>(site->problem)].unwound;
-  if (unwound.size() < 16 && std::ranges::find(unwound, text) == unwound.end()) unwound.emplace_back(text);
+  if (unwound.size() < 16 && std::ranges::find(unwound, text) == unwound.end())
+    unwound.emplace_back(text.substr(0, 300));
   return true;
 }
 
@@ -400,6 +401,8 @@ bool understand(State& state, const LogRecord& record) {
   const auto text = message.substr(start);
   if (is_digit(text.front())) return number_line(state, text) || with_place(text);
   if (start > 0 && text.starts_with("+ ")) return graph_indented(state, message);
+  if (const auto* site = state.here(); site != nullptr && site->problem >= 0 && unwinding(state, text))
+    return true;
   static const HeadIndex index;
   bool fits = false;
   for (const auto* head : index.at(text.front())) {
@@ -414,7 +417,7 @@ bool understand(State& state, const LogRecord& record) {
 }
 
 void add_problem(State& state, const LogRecord& record) {
-  auto text = trim(record.message);
+  const auto text = trim(record.message).substr(0, 4096);
   if (text.empty()) return;
   const auto found = state.problem_ids.find(text);
   int index = found == state.problem_ids.end() ? -1 : found->second;
@@ -427,9 +430,9 @@ void add_problem(State& state, const LogRecord& record) {
   } else {
     model::LogProblem made;
     made.at = state.at;
-    made.text = std::string(text.substr(0, 4096));
-    made.source = std::string(record.source);
-    made.time = std::string(record.time);
+    made.text = std::string(text);
+    made.source = std::string(record.source.substr(0, 256));
+    made.time = std::string(record.time.substr(0, 64));
     if (site != nullptr) made.host = state.hosts[site->host];
     if (const auto* instance = state.current_instance(); instance != nullptr && instance->rank >= 0)
       made.rank = instance->rank;

@@ -81,7 +81,7 @@ class Merger {
   void bind_scopes();
   void size_implicit();
   void choose_main();
-  void translate(Group& g, const Group& main);
+  void translate(Group& g, const std::map<int, int>& rank_of_site);
   void list_communicators();
   model::LogCommunicator describe(const Group& g) const;
   void list_ranks();
@@ -102,13 +102,13 @@ class Merger {
   void fix_mismatches();
   std::vector<std::string> hosts_in_order() const;
   std::vector<model::PeerBytes> peer_bytes() const;
-  int family_group(std::uint64_t family) const;
 
   const State& s_;
   NcclLog out_;
   std::vector<Group> groups_;
   std::vector<int> group_of_instance_, group_of_scope_;
   int implicit_ = -1, main_ = -1;
+  std::map<int, std::map<int, std::string>> brackets_;  // by communicator and rank: what stands in brackets
   std::map<std::uint64_t, int> by_id_;
   std::map<int, int> by_size_;
   std::map<OutKey, OutEdge> edges_;
@@ -202,20 +202,18 @@ void Merger::size_implicit() {
   if (s_.header_ranks > 0 && g.nranks < 0 && groups_.size() == 1) g.nranks = s_.header_ranks;
 }
 
-void Merger::translate(Group& g, const Group& main) {
-  std::map<int, int> rank_of_site;
-  for (const auto& [rank, where] : main.site_of_rank) rank_of_site.try_emplace(where, rank);
-  g.in_main.assign(static_cast<std::size_t>(std::max(g.nranks, 0)), -1);
-  bool all = g.nranks > 0;
+void Merger::translate(Group& g, const std::map<int, int>& rank_of_site) {
+  const bool whole = g.nranks > 0 && static_cast<int>(g.site_of_rank.size()) == g.nranks;
+  if (whole) g.in_main.assign(static_cast<std::size_t>(g.nranks), -1);
   bool inside = !g.site_of_rank.empty();
   for (const auto& [rank, where] : g.site_of_rank) {
     const auto found = rank_of_site.find(where);
     if (found == rank_of_site.end())
       inside = false;
-    else if (rank < g.nranks)
+    else if (whole && rank < g.nranks)
       g.in_main[static_cast<std::size_t>(rank)] = found->second;
   }
-  for (const int r : g.in_main) all = all && r >= 0;
+  const bool all = whole && std::ranges::find(g.in_main, -1) == g.in_main.end();
   g.top = !inside;
   g.separate = inside && !all;
   if (!all) g.in_main.clear();
@@ -225,9 +223,12 @@ void Merger::translate(Group& g, const Group& main) {
 void Merger::choose_main() {
   for (std::size_t i = 0; i < groups_.size(); ++i)
     if (main_ < 0 || groups_[i].nranks > group(main_).nranks) main_ = static_cast<int>(i);
+  if (main_ < 0) return;
+  std::map<int, int> rank_of_site;
+  for (const auto& [rank, where] : group(main_).site_of_rank) rank_of_site.try_emplace(where, rank);
   for (std::size_t i = 0; i < groups_.size(); ++i)
-    if (static_cast<int>(i) != main_ && static_cast<int>(i) != implicit_) translate(groups_[i], group(main_));
-  if (main_ >= 0) out_.main_ranks = std::max(0, group(main_).nranks);
+    if (static_cast<int>(i) != main_ && static_cast<int>(i) != implicit_) translate(groups_[i], rank_of_site);
+  out_.main_ranks = std::max(0, group(main_).nranks);
 }
 
 model::LogCommunicator Merger::describe(const Group& g) const {
@@ -286,7 +287,7 @@ void Merger::ranks_of(int index) {
     r.communicator = std::max(0, g.output);
     if (where < 0) return r;
     const auto& w = site(where);
-    r.host = s_.hosts[w.host];
+    if (w.host != 0) r.host = s_.hosts[w.host];
     r.pid = known(w.pid);
     if (!r.gpu) r.gpu = known(w.dev);
     if (!w.cpus.empty()) r.cpus = w.cpus;
@@ -304,29 +305,22 @@ void Merger::ranks_of(int index) {
   }
   for (const int i : g.scopes)
     if (scope(i).me >= 0) at(scope(i).me, scope(i).site);
-  if (s_.header_ranks > 0 && (g.nranks < 0 || g.nranks == s_.header_ranks))
+  if (index == main_ && s_.header_ranks > 0 && (g.nranks < 0 || g.nranks == s_.header_ranks))
     for (std::size_t i = 0; i < s_.sites.size(); ++i)
       if (s_.sites[i].rank_hint >= 0) at(s_.sites[i].rank_hint, static_cast<int>(i));
   const bool bus_ids = s_.bracket_bus_ids.value_or(s_.bracket_hex_seen ? 1 : 0) == 1;
   std::set<int> with_site;
   for (const auto& [key, r] : found)
     if (key.second >= 0) with_site.insert(key.first);
-  std::map<int, std::string> brackets;
-  for (const auto& [key, text] : s_.bracket_of_rank)
-    if (group_of_scope_[static_cast<std::size_t>(key >> 24U)] == index) {
-      auto& kept = brackets[static_cast<int>(key & 0xffffffU)];
-      if (kept.empty() || text < kept) kept = text;
-    }
-  for (const auto& [rank, text] : brackets) {
+  for (const auto& [rank, text] : brackets_[index]) {
     if (!with_site.contains(rank)) at(rank, -1);
-    for (auto& [key, r] : found) {
-      if (key.first != rank) continue;
+    for (auto i = found.lower_bound({rank, -1}); i != found.end() && i->first.first == rank; ++i) {
+      auto& r = i->second;
       const auto value = bus_ids ? parse_hex(text) : std::nullopt;
       if (value && !r.bdf) r.bdf = bdf_of_bus_id(*value);
       if (!bus_ids && s_.bracket_bus_ids == 0 && !r.nvml) r.nvml = parse_int<int>(text);
     }
   }
-  // Ends of connections without brackets.
   for (auto& [key, r] : found) {
     if (key.second < 0 && with_site.contains(key.first)) continue;
     out_.ranks.push_back(std::move(r));
@@ -348,6 +342,11 @@ void Merger::list_ranks() {
     }
     std::ranges::sort(out_.ranks, {}, &model::LogRank::rank);
     return;
+  }
+  for (const auto& [key, text] : s_.bracket_of_rank) {
+    auto& kept =
+        brackets_[group_of_scope_[static_cast<std::size_t>(key >> 24U)]][static_cast<int>(key & 0xffffffU)];
+    if (kept.empty() || text < kept) kept = text;
   }
   if (main_ >= 0) ranks_of(main_);
   for (std::size_t i = 0; i < groups_.size(); ++i)
@@ -550,18 +549,9 @@ void Merger::list_collectives() {
   }
 }
 
-int Merger::family_group(std::uint64_t family) const {
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const auto& g = groups_[i];
-    if (g.comm_id ? *g.comm_id == family : static_cast<std::uint64_t>(g.nranks + 1) == family)
-      return static_cast<int>(i);
-  }
-  return -1;
-}
-
 void Merger::list_timeline() {
   for (const auto& [family, line] : s_.timelines) {
-    const int g = family_group(family);
+    const int g = line.instance < 0 ? -1 : group_of_instance_[static_cast<std::size_t>(line.instance)];
     const int output = g < 0 ? 0 : std::max(0, groups_[static_cast<std::size_t>(g)].output);
     for (auto step : line.steps) {
       step.communicator = output;
@@ -619,12 +609,19 @@ void Merger::list_network() {
     if (!net.used && !net.ib_devices.empty()) net.used = "IB";
   }
   const auto own = net.used ? list(net.used->c_str()) : std::vector<std::string>{};
+  // "mlx5_0:1/IB" and fused "mlx5_0:1/RoCE+mlx5_1:1/RoCE": the devices' names.
+  const auto names = [](const std::vector<std::string>& all) {
+    std::vector<std::string> short_names;
+    for (const auto& one : all)
+      for (const auto part : split(one, '+')) short_names.emplace_back(part.substr(0, part.find(':')));
+    return short_names;
+  };
   if (!own.empty())
-    net.devices = own;
+    net.devices = names(own);
   else if (net.used && net.used->starts_with("IB"))
-    net.devices = net.ib_devices;
+    net.devices = names(net.ib_devices);
   else if (net.used && *net.used == "Socket")
-    net.devices = net.sockets.empty() ? net.bootstrap : net.sockets;
+    net.devices = names(net.sockets.empty() ? net.bootstrap : net.sockets);
   for (const auto& plugin : s_.plugins) net.plugins.push_back(plugin);
   int all = -1;
   for (const auto& edge : out_.edges)
@@ -655,7 +652,7 @@ std::vector<std::string> Merger::hosts_in_order() const {
   std::vector<std::string> list;
   std::set<int> seen;
   for (const auto& w : s_.sites)
-    if (seen.insert(w.host).second) list.push_back(s_.hosts[w.host]);
+    if (w.host != 0 && seen.insert(w.host).second) list.push_back(s_.hosts[w.host]);
   return list;
 }
 

@@ -6,21 +6,40 @@ namespace topotune::parse::log {
 namespace {
 
 void add_once(std::vector<std::string>& list, std::string_view item) {
-  if (item.empty() || list.size() >= 256) return;
+  if (item.empty() || item.size() > 256 || list.size() >= 256) return;
   for (const auto& known : list)
     if (known == item) return;
   list.emplace_back(item);
+}
+
+// "{[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}": ports that 2.21 to 2.23 fuse into one device, joined by '+'.
+std::string fused_device(std::string_view braces) {
+  std::string joined;
+  for (const auto word : words(braces)) {
+    if (word.find('[') != std::string_view::npos) continue;
+    const auto name = word.substr(0, word.find_first_of(",}"));
+    if (!name.empty()) joined += (joined.empty() ? "" : "+") + std::string(name);
+  }
+  return joined;
 }
 
 // " [0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.2<0>": what stands behind each number.
 std::vector<std::string> numbered_devices(std::string_view text) {
   std::vector<std::string> found;
   text = text.substr(0, text.find(';'));
-  for (std::size_t at = text.find('['); at != std::string_view::npos && found.size() < 256;
+  for (auto at = text.find('['); at != std::string_view::npos && found.size() < 256;
        at = text.find('[', at + 1)) {
-    const auto close = text.find(']', at);
-    if (close == std::string_view::npos) break;
+    const auto length = text.substr(at, 12).find(']');
+    if (length == std::string_view::npos) continue;
+    const auto close = at + length;
     if (!parse_int<int>(text.substr(at + 1, close - at - 1))) continue;
+    if (text.substr(close + 1).starts_with("={")) {
+      const auto end = std::min(text.find('}', close), text.size());
+      if (auto name = fused_device(text.substr(close + 3, end - close - 3)); !name.empty())
+        found.push_back(name);
+      at = end - 1;
+      continue;
+    }
     const auto end = text.find_first_of(" \t", close + 1);
     const auto name = text.substr(close + 1, end == std::string_view::npos ? end : end - close - 1);
     if (!name.empty()) found.emplace_back(name);
@@ -68,6 +87,7 @@ bool network_using(State& state, std::string_view name, std::string_view rest) {
     return true;
   }
   auto list = numbered_devices(rest);
+  if (name.size() > 64 || (state.devices.size() >= 64 && !state.devices.contains(name))) return true;
   auto& known = state.devices[std::string(name)];
   for (const auto& one : list) add_once(known, one);
   return true;
@@ -82,7 +102,7 @@ bool gdr_of_hca(State& state, std::string_view text) {
     note(state, on ? model::NoteKind::gdr_hca_on : model::NoteKind::gdr_hca_off, "", text);
     return true;
   }
-  const auto name = text.substr(open + 1, close - open - 1);
+  const auto name = text.substr(open + 1, std::min<std::size_t>(close - open - 1, 64));
   if (state.hca_gdr.size() < 1024)
     state.hca_gdr.try_emplace(std::string(text.substr(0, text.find(' '))) + "/" + std::string(name), on);
   note(state, on ? model::NoteKind::gdr_hca_on : model::NoteKind::gdr_hca_off, name, text);

@@ -1,5 +1,6 @@
 #include "parse/nccl_log_prefix.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 constexpr std::size_t kLongestHost = 255;
+constexpr std::size_t kLongestFront = 1024;  // of what may stand before a statement that lost its head
 
 bool is_host_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '-' || c == '_';
@@ -42,8 +44,9 @@ std::size_t after_escape(std::string_view text, std::size_t begin, std::size_t e
 std::size_t host_begin(std::string_view text, std::size_t end, std::size_t floor) {
   std::size_t begin = end;
   if (begin > floor && text[begin - 1] == '>') {
-    const auto open = text.rfind('<', begin - 1);
-    if (open != kNone && open >= floor && end - open < kLongestHost) return open;
+    const auto from = std::max(floor, end - std::min(end, kLongestHost));
+    const auto open = text.substr(from, begin - 1 - from).rfind('<');
+    if (open != kNone) return from + open;
   }
   while (begin > floor && is_host_char(text[begin - 1]) && end - begin < kLongestHost) --begin;
   return after_escape(text, begin, end);
@@ -95,7 +98,7 @@ void KnownHosts::add(std::string_view host) {
 
 std::string_view KnownHosts::longest_suffix(std::string_view token) const {
   for (std::size_t i = 0; i < token.size(); ++i)
-    if (names_.contains(std::string(token.substr(i)))) return token.substr(i);
+    if (names_.find(token.substr(i)) != names_.end()) return token.substr(i);
   return {};
 }
 
@@ -191,6 +194,7 @@ bool RecordReader::mark_at(std::size_t word, Mark& mark) const {
     end = begin - 1;
   }
   // No head: some tools strip it. Then only a source place, quotes or a time may stand before.
+  if (word - floor_ > kLongestFront) return false;
   auto before = trim(line_.substr(floor_, word - floor_));
   if (!mark.record.source.empty() && before.ends_with(mark.record.source))
     before = trim(before.substr(0, before.size() - mark.record.source.size()));
@@ -240,6 +244,7 @@ bool RecordReader::next(LogRecord& record) {
   if (!started_) {
     started_ = true;
     more_ = fast_head(ahead_);
+    if (more_) head_length_ = ahead_.message - std::string_view("] NCCL INFO ").size();
     if (!more_) {
       more_ = find_mark(0, ahead_) || find_old_mark(ahead_);
       if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
@@ -250,10 +255,12 @@ bool RecordReader::next(LogRecord& record) {
   }
   if (!more_) return false;
   Mark mark = ahead_;
-  // A banner's message begins with the word that marks it.
+  // A banner's message begins with the word that marks it; "NCCL INFO NCCL version …" is one record too.
   floor_ = mark.message + (mark.record.level == LogLevel::banner ? 1 : 0);
   // The next record of the line bounds this one's message.
   more_ = find_mark(floor_, ahead_) && ahead_.start >= floor_;
+  if (more_ && ahead_.record.level == LogLevel::banner && ahead_.start == mark.message)
+    more_ = find_mark(mark.message + 5, ahead_) && ahead_.start >= floor_;
   if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
   ahead_.record.shared_line = true;
   record = mark.record;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,11 @@ class KnownHosts {
   std::string_view longest_suffix(std::string_view token) const;
 
  private:
-  std::unordered_set<std::string> names_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  std::unordered_set<std::string, Hash, std::equal_to<>> names_;
 };
 
 // Takes the records of one line from left to right. NCCL's prefix (src/debug.cc) is "host:pid:tid [cudaDev]
@@ -42,6 +47,8 @@ class RecordReader {
   bool next(LogRecord& record);
   // What stands before the first record; the whole line when there is none.
   std::string_view foreign() const { return foreign_; }
+  // Length of "host:pid:tid [dev" when the line begins with it and goes on with "] NCCL INFO "; else 0.
+  std::size_t head_length() const { return head_length_; }
 
  private:
   struct Mark {
@@ -62,6 +69,7 @@ class RecordReader {
   std::size_t floor_ = 0;  // records start at or after this
   Mark ahead_;
   bool started_ = false, more_ = false;
+  std::size_t head_length_ = 0;
 };
 
 // A line of a log collector (Docker, Kubernetes, cloud logging) wraps the text in JSON: the text, unescaped.

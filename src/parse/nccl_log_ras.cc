@@ -125,7 +125,7 @@ bool RasReader::line(std::string_view raw, model::LogLine at) {
   }
   Cursor in(text);
   if (in.take("Communicator ranks have different ")) {
-    op_ = std::string(in.word());
+    op_ = std::string(in.word().substr(0, 32));
     return true;
   }
   return rank_line(text, at) || count_line(text, at);

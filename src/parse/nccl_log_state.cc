@@ -73,6 +73,16 @@ int site_of(State& state, const LogRecord& record) {
   return static_cast<int>(state.sites.size() - 1);
 }
 
+int site_of_bare_rank(State& state, int rank) {
+  const auto key = fmt::format("?{}", rank);
+  const auto found = state.site_ids.find(key);
+  if (found != state.site_ids.end()) return found->second;
+  if (state.sites.size() >= kMaxSites) return -1;
+  state.sites.emplace_back();
+  state.site_ids.emplace(key, static_cast<int>(state.sites.size() - 1));
+  return static_cast<int>(state.sites.size() - 1);
+}
+
 int new_scope(State& state, int site) {
   state.scopes.emplace_back();
   state.scopes.back().site = site;
@@ -106,6 +116,7 @@ Scope* scope_here(State& state, bool init) {
 }
 
 void note(State& state, model::NoteKind kind, std::string_view subject, std::string_view text) {
+  text = text.substr(0, 600);
   auto& ids = state.note_ids[static_cast<std::size_t>(kind)];
   const auto found = ids.find(text);
   if (found != ids.end()) {
@@ -119,7 +130,7 @@ void note(State& state, model::NoteKind kind, std::string_view subject, std::str
   model::LogNote made;
   made.kind = kind;
   made.subject = std::string(subject);
-  made.text = std::string(text.substr(0, 600));
+  made.text = std::string(text);
   made.count = 1;
   made.at = state.at;
   if (const auto* site = state.here(); site != nullptr) {

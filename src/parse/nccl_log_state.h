@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/nccl_log.h"
+#include "parse/nccl_log_heads.h"
 #include "parse/nccl_log_prefix.h"
 
 // What the parser remembers between lines. Everything here is bounded by ranks x channels or by a stated
@@ -20,8 +21,10 @@ inline constexpr int kMaxRank = 1 << 20;
 inline constexpr int kMaxChannel = 1024;
 inline constexpr std::size_t kMaxSites = 1U << 18U;
 inline constexpr std::size_t kMaxInstances = 1U << 19U;
+inline constexpr int kRecentInstances = 256;  // of one site, where a pointer is looked for
 inline constexpr std::size_t kMaxShapes = 8192;
-inline constexpr std::size_t kMaxEdges = std::size_t{1} << 23U;
+inline constexpr std::size_t kMaxEdges = std::size_t{1} << 22U;
+inline constexpr std::size_t kMaxBrackets = std::size_t{1} << 20U;
 inline constexpr std::size_t kMaxProblems = 4096;
 inline constexpr std::size_t kMaxTexts = 64;  // different texts of one kind of note
 inline constexpr std::size_t kMaxSteps = 100000;
@@ -89,6 +92,7 @@ struct Instance {
   std::vector<std::uint32_t> calls;  // by shape
   std::optional<std::uint64_t> last_number;
   int last_shape = -1;
+  bool follows = false;  // another rank's calls make the timeline
 };
 
 // One (host, process, device) of the log: what a prefix names.
@@ -105,6 +109,9 @@ struct Site {
   // The last collective, for tuning lines that do not name theirs.
   int last_op = 0;
   std::uint64_t last_bytes = 0;
+  // The end of its last call, "0x… [nranks=8] stream 0x…", and the communicator it names.
+  std::string call_end;
+  int call_instance = -1;
   // Problem whose unwinding ("-> 3") is being printed.
   int problem = -1;
 };
@@ -193,13 +200,25 @@ struct State {
   KnownHosts known_hosts;
   Names hosts, ops, transports, algorithms, protocols;
   std::vector<Site> sites;
+  HeadCache heads;
   StringMap<int> site_ids;  // "host\0pid\0dev"
   std::vector<Instance> instances;
   std::vector<Scope> scopes;
   std::unordered_map<EdgeKey, LocalEdge, EdgeHash> edges;
   std::unordered_map<EdgeKey, NetConnection, EdgeHash> net;
   std::vector<ShapeKey> shapes;
+  // The last operation and shape: the ranks print the same one after another.
+  struct LastCall {
+    std::string op;
+    int op_id = 0, shape = -1;
+    ShapeKey key{};
+    // The text of the last whole call: up to the send buffer, and from the count to the communicator. A line with the
+    // same texts says the same.
+    std::string front, middle;
+    std::uint64_t number = 0, bytes = 0;
+  } last_call;
   std::unordered_map<ShapeKey, int, ShapeHash> shape_ids;
+  std::vector<int> type_ids;  // names of the datatypes, by number
   std::uint64_t collectives_left_out = 0;
   std::unordered_map<std::uint64_t, RunningTimeline> timelines;  // by communicator (id, else size)
   std::size_t steps = 0;
@@ -242,6 +261,8 @@ struct State {
 };
 
 int site_of(State& state, const LogRecord& record);
+// A stand-in for the unknown process of a rank, where lines have lost their prefix.
+int site_of_bare_rank(State& state, int rank);
 // The scope for connection lines of the current site; `init` when the line belongs to an initialisation.
 Scope* scope_here(State& state, bool init);
 int new_scope(State& state, int site);
@@ -255,6 +276,8 @@ bool understand(State& state, const LogRecord& record);
 void add_problem(State& state, const LogRecord& record);
 // "AllReduce: opCount …" and "AllReduce: N Bytes -> Algo …" (nccl_log_coll.cc).
 bool collective_line(State& state, std::string_view message);
+// A whole line that is nothing but a known head and a collective; false: it has to be taken apart.
+bool collective_by_head(State& state, std::string_view line);
 bool tuning_line(State& state, std::string_view message);
 // Lines of other programs that help: nccl-tests, PyTorch, RCCL's continuation lines (nccl_log_foreign.cc).
 void foreign_line(State& state, std::string_view line);

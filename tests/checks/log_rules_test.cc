@@ -1,0 +1,201 @@
+#include "checks/log_rules.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "parse/nccl_log.h"
+
+namespace topotune::checks {
+namespace {
+
+using model::Severity;
+
+std::string line(std::string_view host, int dev, std::string_view message) {
+  return fmt::format("{}:{}:{} [{}] NCCL INFO {}\n", host, 100 + dev, 200 + dev, dev, message);
+}
+std::string warning(std::string_view message, std::string_view source = "x.cc:1") {
+  return fmt::format("a:1:2 [0] {} NCCL WARN {}\n", source, message);
+}
+
+model::Diagnosis diagnose(std::string_view text, const model::Machine* machine = nullptr) {
+  return diagnose_log(parse::parse_nccl_log(text), machine, "job.log");
+}
+
+const model::Finding* find(const model::Diagnosis& d, std::string_view rule) {
+  const auto found = std::ranges::find(d.findings, rule, &model::Finding::rule);
+  return found == d.findings.end() ? nullptr : &*found;
+}
+std::optional<Severity> severity(const model::Diagnosis& d, std::string_view rule) {
+  const auto* f = find(d, rule);
+  return f == nullptr ? std::nullopt : std::optional(f->severity);
+}
+
+const std::string kShm = line("a", 0, "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct") +
+                         line("a", 1, "Channel 00 : 1[1] -> 0[0] via SHM/direct/direct");
+const std::string kNvlinkGraph =
+    line("a", 0, "=== System : maxBw 48.0 totalBw 370.8 ===") + line("a", 0, "CPU/0-0 (1/1/4)") +
+    line("a", 0, "+ PCI[48.0] - GPU/0-60 (0)") + line("a", 0, "              + NVL[370.8] - NVS/0-0") +
+    line("a", 0, "+ PCI[48.0] - GPU/0-70 (1)") + line("a", 0, "              + NVL[370.8] - NVS/0-0");
+
+TEST(LogRules, ASwitchThatTookNvlinkAwayIsAnError) {
+  const auto d = diagnose(line("a", 0, "NCCL_P2P_DISABLE set by environment to 1") + kNvlinkGraph + kShm);
+  EXPECT_EQ(severity(d, "LOG06"), Severity::error);
+  EXPECT_EQ(find(d, "LOG06")->line, 1);
+  EXPECT_EQ(severity(d, "LOG05"), Severity::warn);
+}
+
+TEST(LogRules, WithoutKnowledgeOfTheHardwareItIsAWarning) {
+  EXPECT_EQ(severity(diagnose(line("a", 0, "NCCL_P2P_DISABLE set by environment to 1") + kShm), "LOG06"),
+            Severity::warn);
+  EXPECT_EQ(find(diagnose(line("a", 0, "NCCL_P2P_DISABLE set by environment to 0") + kShm), "LOG06"),
+            nullptr);
+}
+
+TEST(LogRules, SharedMemoryIsJudgedByWhatTheTopologyHas) {
+  model::Machine machine;
+  for (int i = 0; i < 2; ++i) {
+    model::Gpu gpu;
+    gpu.id = fmt::format("GPU{}", i);
+    gpu.index = i;
+    machine.topology.gpus.push_back(gpu);
+  }
+  machine.topology.stated.push_back({"GPU0", "GPU1", model::PathType::nvl, 18, {}, {}, {}});
+  const auto fast = diagnose(kShm, &machine);
+  ASSERT_NE(find(fast, "LOG05"), nullptr);
+  EXPECT_THAT(find(fast, "LOG05")->observed, testing::HasSubstr("NV18"));
+  machine.topology.stated[0].type = model::PathType::sys;
+  EXPECT_EQ(severity(diagnose(kShm, &machine), "LOG05"), Severity::info);
+  EXPECT_EQ(find(diagnose(kShm), "LOG05"), nullptr);  // not known: not evaluated
+}
+
+TEST(LogRules, NetworkWithoutGpuDirect) {
+  const auto both = [](std::string_view tail_a, std::string_view tail_b) {
+    return line("a", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [send] via NET/IB/0{}", tail_a)) +
+           line("b", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [receive] via NET/IB/0{}", tail_b));
+  };
+  EXPECT_EQ(severity(diagnose(both("", "")), "LOG01"), Severity::warn);
+  EXPECT_EQ(find(diagnose(both("/GDRDMA", "/GDRDMA")), "LOG01"), nullptr);
+  EXPECT_EQ(severity(diagnose(both("/GDRDMA", "")), "LOG02"), Severity::warn);
+  EXPECT_EQ(find(diagnose(both("/GDRDMA", "")), "LOG01"), nullptr);
+  EXPECT_EQ(
+      severity(diagnose(line("a", 0, "NET/IB : Using [0]hfi1_0:1/IB ; OOB ib0:10.0.0.1<0>") + both("", "")),
+               "LOG01"),
+      Severity::info);
+  EXPECT_EQ(find(diagnose(line("a", 0, "Channel 00 : 0[1] -> 1[1] [send] via NET/Socket/0")), "LOG01"),
+            nullptr);
+}
+
+TEST(LogRules, SocketsBecauseNoDeviceWasFound) {
+  const std::string none = line("a", 0, "NET/IB : No device found.") + line("a", 0, "Using network Socket");
+  EXPECT_EQ(severity(diagnose(none), "LOG03"), Severity::info);
+  const std::string hosts =
+      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0");
+  EXPECT_EQ(severity(diagnose(none + hosts), "LOG03"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(none + hosts + line("a", 0, "NET/Socket : Using [0]ib0:10.0.0.1<0>")), "LOG03"),
+            Severity::error);
+  EXPECT_EQ(find(diagnose(none + line("a", 0, "NCCL_IB_DISABLE set by environment to 1.")), "LOG03"),
+            nullptr);
+}
+
+TEST(LogRules, Faults) {
+  const struct {
+    const char* text;
+    const char* rule;
+    Severity severity;
+  } cases[] = {
+      {"NET/IB : Got completion from peer 10.0.0.2<5> with error 12, opcode 0, len 0, vendor err 129",
+       "LOG07", Severity::error},
+      {"NET/IB: Got completion from peer 10.0.0.2<5> with status=IBV_WC_RETRY_EXC_ERR(12) "
+       "opcode=IBV_WC_SEND(0)",
+       "LOG07", Severity::error},
+      {"Call to posix_fallocate failed : No space left on device", "LOG08", Severity::error},
+      {"Call to ibv_reg_mr failed with error Cannot allocate memory", "LOG09", Severity::error},
+      {"Call to ibv_create_qp failed", "LOG09", Severity::warn},
+      {"Call to ibv_modify_qp failed with error Connection timed out", "LOG10", Severity::error},
+      {"Call to ibv_modify_qp failed with 22 Invalid argument", "LOG10", Severity::error},
+      {"Mismatched NCCL version detected : rank 0 version 21803 rank 1 version 21903", "LOG11",
+       Severity::error},
+      {"Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000", "LOG12", Severity::error},
+      {"NET/Socket : peer 10.0.0.2 message truncated : receiving 8 bytes instead of 4", "LOG13",
+       Severity::error},
+      {"Error : no algorithm/protocol available", "LOG14", Severity::error},
+      {"Could not find a path for pattern 4, falling back to simple order", "LOG15", Severity::warn},
+      {"Call to connect failed : Connection refused", "LOG17", Severity::error},
+      {"NET/OFI Could not find any optimal provider", "LOG18", Severity::warn},
+      {"HSA_FORCE_FINE_GRAIN_PCIE=1 is missing", "LOG20", Severity::warn},
+      {"NET/IB : mlx5_0:1 Got async event : port error", "LOG22", Severity::error},
+      {"NET/IB : mlx5_0:1 Got async event : port active", "LOG22", Severity::info},
+      {"Missing \"iommu=pt\" from kernel command line", "ACS04", Severity::warn},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(severity(diagnose(warning(c.text)), c.rule), c.severity) << c.text;
+    EXPECT_EQ(find(diagnose(line("a", 0, "Connected all rings")), c.rule), nullptr) << c.rule;
+  }
+  EXPECT_EQ(
+      severity(diagnose(warning("Cuda failure 1 'invalid argument'", "transport/nvls.cc:254")), "NVL12"),
+      Severity::warn);
+  EXPECT_EQ(find(diagnose(warning("Cuda failure 1 'invalid argument'", "init.cc:254")), "NVL12"), nullptr);
+}
+
+TEST(LogRules, ACollectionOfDevicesOfTwoLinkLayers) {
+  EXPECT_EQ(
+      severity(
+          diagnose(line("a", 0, "NET/IB : Using [0]m0:1/IB [1]m1:1/IB [2]m2:1/RoCE [RO]; OOB e0:1.1.1.1<0>")),
+          "RDMA08"),
+      Severity::warn);
+  EXPECT_EQ(
+      find(diagnose(line("a", 0, "NET/IB : Using [0]m0:1/IB [1]m1:1/IB [RO]; OOB e0:1.1.1.1<0>")), "RDMA08"),
+      nullptr);
+}
+
+TEST(LogRules, NvlsIsMissedOnHopperOnly) {
+  const std::string none = line("a", 0, "NVLS multicast support is not available on dev 0");
+  EXPECT_EQ(severity(diagnose(none), "LOG23"), Severity::info);
+  const std::string hopper =
+      "#  Rank  0 Group  0 Pid  100 on a device  0 [0000:01:00] NVIDIA H100 80GB HBM3\n";
+  EXPECT_EQ(severity(diagnose(hopper + none + kNvlinkGraph), "NVL14"), Severity::warn);
+}
+
+TEST(LogRules, CudaOfTheBuildAndOfTheDriver) {
+  EXPECT_EQ(
+      severity(diagnose("NCCL version 2.26.5+cuda12.9\n" + line("a", 0, "cudaDriverVersion 12080")), "VER04"),
+      Severity::info);
+  EXPECT_EQ(
+      severity(diagnose("NCCL version 2.28.9+cuda13.0\n" + line("a", 0, "cudaDriverVersion 12080")), "VER04"),
+      Severity::error);
+  EXPECT_EQ(
+      find(diagnose("NCCL version 2.28.9+cuda12.8\n" + line("a", 0, "cudaDriverVersion 13000")), "VER04"),
+      nullptr);
+}
+
+TEST(LogRules, ASlowPciLinkInNcclsGraph) {
+  const std::string graph =
+      line("a", 0, "=== System : maxBw 24.0 totalBw 24.0 ===") + line("a", 0, "CPU/0 (1/1/2)");
+  EXPECT_EQ(severity(diagnose(graph + line("a", 0, "+ PCI[0.2] - PCI/1000") +
+                              line("a", 0, "             + PCI[24.0] - GPU/2000 (0)")),
+                     "LOG16"),
+            Severity::warn);
+  EXPECT_EQ(find(diagnose(graph + line("a", 0, "+ PCI[24.0] - PCI/1000") +
+                          line("a", 0, "              + PCI[24.0] - GPU/2000 (0)")),
+                 "LOG16"),
+            nullptr);
+}
+
+TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
+  std::string text;
+  for (int r = 0; r < 3; ++r)
+    text += line(
+        "a", r,
+        fmt::format("comm 0x{} rank {} nranks 3 cudaDev {} busId {}000 - Init COMPLETE", r + 1, r, r, r + 1));
+  text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
+  text += "[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
+  const auto d = diagnose(text);
+  ASSERT_NE(find(d, "LOG21"), nullptr);
+  EXPECT_EQ(find(d, "LOG21")->subject, "ranks 1");
+}
+
+}  // namespace
+}  // namespace topotune::checks

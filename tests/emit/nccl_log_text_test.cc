@@ -1,0 +1,86 @@
+#include "emit/nccl_log_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "emit/nccl_log_json.h"
+
+namespace topotune::emit {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+model::NcclLog two_ranks(const char* transport, int channels) {
+  model::NcclLog log;
+  log.lines = 10;
+  log.main_ranks = 2;
+  log.communicators.emplace_back();
+  log.communicators[0].nranks = 2;
+  for (int r = 0; r < 2; ++r) {
+    model::LogEdge e;
+    e.src = r;
+    e.dst = 1 - r;
+    e.transport = transport;
+    e.channels = channels;
+    log.edges.push_back(e);
+    log.traffic.push_back({{r, 1 - r}, 4096});
+  }
+  log.traffic_basis = "modelled";
+  return log;
+}
+
+TEST(NcclLogText, UnknownIsNull) {
+  const auto json = nlohmann::json::parse(nccl_log_json({}, {}, "x"));
+  EXPECT_EQ(json["schema"], "topotune.nccl-log/1");
+  EXPECT_TRUE(json["version"].is_null());
+  EXPECT_TRUE(json["matrix"].is_null());
+  EXPECT_TRUE(json["net"]["gdr"].is_null());
+  EXPECT_EQ(json["source"]["kind"], "nccl-log");
+}
+
+TEST(NcclLogText, TheMatrixIsDense) {
+  const auto json = nlohmann::json::parse(nccl_log_json(two_ranks("P2P/IPC", 4), {}, "x"));
+  EXPECT_EQ(json["matrix"], nlohmann::json::parse("[[0,4096],[4096,0]]"));
+  EXPECT_TRUE(json["edges"][0]["gdr"].is_null());
+}
+
+TEST(NcclLogText, BytesThatAreNoTextStayJson) {
+  auto log = two_ranks("P2P/IPC", 4);
+  log.problems.push_back({});
+  log.problems[0].text = "bad \xff\x01 text";
+  EXPECT_TRUE(nlohmann::json::accept(nccl_log_json(log, {}, "na\xffme")));
+}
+
+TEST(NcclLogText, TheScreenNamesPairsAndFindings) {
+  model::Diagnosis d;
+  d.checked = {"LOG05"};
+  d.findings.emplace_back();
+  d.findings[0].rule = "LOG05";
+  d.findings[0].title = "slow";
+  const auto text = nccl_log_text(two_ranks("SHM/direct/direct", 4), d, "job.log");
+  EXPECT_THAT(text, HasSubstr("SHM/direct/direct, 4 channels"));
+  EXPECT_THAT(text, HasSubstr("LOG05"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(NcclLogText, TheHeatMapIsSvg) {
+  const auto svg = nccl_log_matrix_svg(two_ranks("P2P/IPC", 4));
+  EXPECT_TRUE(svg.starts_with("<svg "));
+  EXPECT_THAT(svg, HasSubstr("0 to 1: P2P/IPC, 4 channels, 4096 bytes"));
+}
+
+TEST(NcclLogText, ComparisonShowsDifferencesOnly) {
+  const auto a = two_ranks("P2P/CUMEM", 24);
+  auto b = two_ranks("SHM/direct/direct", 4);
+  b.env.push_back({"NCCL_P2P_DISABLE", "1", model::SettingBy::environment, 1, {}, {}});
+  const auto text = nccl_log_compare(a, "a", b, "b");
+  EXPECT_THAT(text, HasSubstr("NCCL_P2P_DISABLE"));
+  EXPECT_THAT(text, HasSubstr("P2P/CUMEM x24"));
+  EXPECT_THAT(nccl_log_compare(a, "a", a, "a"), HasSubstr("no difference"));
+}
+
+}  // namespace
+}  // namespace topotune::emit

@@ -1,0 +1,375 @@
+#include "parse/nccl_log.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace topotune::parse {
+namespace {
+
+using model::NcclLog;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+NcclLog parse(std::string_view text) { return parse_nccl_log(text); }
+
+std::string line(std::string_view host, int dev, std::string_view message) {
+  return fmt::format("{}:{}:{} [{}] NCCL INFO {}\n", host, 100 + dev, 200 + dev, dev, message);
+}
+
+const model::LogEdge* edge(const NcclLog& log, int src, int dst) {
+  const auto found =
+      std::ranges::find_if(log.edges, [&](const auto& e) { return e.src == src && e.dst == dst; });
+  return found == log.edges.end() ? nullptr : &*found;
+}
+
+// Two ranks of one host; the second job line is the form of 2.18.6 and later.
+std::string two_ranks() {
+  std::string text;
+  for (int r = 0; r < 2; ++r) {
+    text += line("a", r, "NCCL version 2.27.5+cuda12.9");
+    text += line("a", r, "cudaDriverVersion 12090");
+    text += line("a", r,
+                 fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks 2 cudaDev {} nvmlDev {} busId {}000 "
+                             "commId 0xfe - Init START",
+                             r, r, r, r + 4, r + 1));
+    text +=
+        line("a", r,
+             fmt::format("comm 0x1{} rank {} nRanks 2 nNodes 1 localRanks 2 localRank {} MNNVL 0", r, r, r));
+    if (r == 0) text += line("a", r, "Channel 00/02 : 0 1") + line("a", r, "Channel 01/02 : 0 1");
+    text += line("a", r,
+                 r == 0 ? "Trees [0] 1/-1/-1->0->-1 [1] -1/-1/-1->0->1"
+                        : "Trees [0] -1/-1/-1->1->0 [1] 0/-1/-1->1->-1");
+    text +=
+        line("a", r,
+             "2 coll channels, 2 collnet channels, 0 nvls channels, 4 p2p channels, 4 p2p channels per peer");
+    for (int c = 0; c < 2; ++c)
+      text += line("a", r,
+                   fmt::format("Channel 0{}/0 : {}[{}] -> {}[{}] via P2P/CUMEM", c, r, r + 4, 1 - r, 5 - r));
+    text += line("a", r,
+                 fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks 2 cudaDev {} nvmlDev {} busId {}000 "
+                             "commId 0xfe - Init COMPLETE",
+                             r, r, r, r + 4, r + 1));
+  }
+  return text;
+}
+
+TEST(NcclLog, ReadsAWholeStart) {
+  const auto log = parse(two_ranks());
+  EXPECT_EQ(log.version, "2.27.5");
+  EXPECT_EQ(log.cuda, "12.9");
+  EXPECT_EQ(log.cuda_driver, "12.9");
+  EXPECT_EQ(log.unrecognised, 0U);
+  ASSERT_THAT(log.ranks, SizeIs(2));
+  EXPECT_EQ(log.ranks[1].bdf, "0000:02:00.0");
+  EXPECT_EQ(log.ranks[1].nvml, 5);
+  EXPECT_EQ(log.ranks[1].pid, 101);
+  ASSERT_THAT(log.communicators, SizeIs(1));
+  EXPECT_EQ(log.communicators[0].id, "0xfe");
+  EXPECT_EQ(log.communicators[0].channels, 2);
+  EXPECT_EQ(log.communicators[0].nnodes, 1);
+  ASSERT_THAT(log.edges, SizeIs(2));
+  EXPECT_EQ(log.edges[0].channels, 2);
+  EXPECT_EQ(log.transports.at("P2P"), 4U);
+  ASSERT_THAT(log.rings, SizeIs(1));
+  EXPECT_THAT(log.rings[0].ranks, ElementsAre(0, 1));
+  ASSERT_THAT(log.trees, SizeIs(4));
+  EXPECT_EQ(log.trees[0].up, std::nullopt);
+  EXPECT_THAT(log.trees[0].down, ElementsAre(1));
+}
+
+// However the bytes arrive, the answer is the same.
+TEST(NcclLog, PiecesDoNotMatter) {
+  const auto text = two_ranks();
+  const auto whole = parse(text);
+  for (const std::size_t piece : {1U, 7U, 64U}) {
+    NcclLogParser parser;
+    parser.begin_file("");
+    for (std::size_t at = 0; at < text.size(); at += piece)
+      parser.feed(std::string_view(text).substr(at, piece));
+    const auto log = parser.finish();
+    EXPECT_EQ(log.lines, whole.lines);
+    EXPECT_EQ(log.edges.size(), whole.edges.size());
+    EXPECT_EQ(log.trees.size(), whole.trees.size());
+  }
+}
+
+TEST(NcclLog, JoinsBothSidesOfANetworkConnection) {
+  const auto log = parse(line("a", 0, "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/3(2)/GDRDMA") +
+                         line("b", 0, "Channel 00/0 : 0[0] -> 8[0] [receive] via NET/IB/1") +
+                         line("b", 0, "Channel 01/0 : 0[0] -> 8[0] [receive] via NET/IB/1"));
+  const auto* e = edge(log, 0, 8);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->device, 3);
+  EXPECT_EQ(e->peer_device, 1);
+  EXPECT_EQ(e->proxy_rank, 2);
+  EXPECT_EQ(e->gdr_send, true);
+  EXPECT_EQ(e->gdr_receive, false);
+  EXPECT_EQ(e->gdr, false);
+  EXPECT_EQ(log.transports.at("NET/IB"), 2U);
+}
+
+TEST(NcclLog, CountsAChannelOnceWhateverItsConnection) {
+  const auto log = parse(line("a", 0, "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC") +
+                         line("a", 0, "Channel 00/1 : 0[0] -> 1[1] via P2P/IPC"));
+  ASSERT_THAT(log.edges, SizeIs(1));
+  EXPECT_EQ(log.edges[0].channels, 1);
+}
+
+TEST(NcclLog, NetworkNamesMayHoldBlanks) {
+  const auto log = parse(line("a", 0, "Using network My Fabric") +
+                         line("a", 0, "Channel 00 : 0[10] -> 1[20] [send] via NET/My Fabric/2/GDRDMA"));
+  EXPECT_EQ(log.net.used, "My Fabric");
+  EXPECT_EQ(log.transports.at("NET/My Fabric"), 1U);
+  EXPECT_EQ(log.net.gdr, true);
+}
+
+// Brackets hold bus ids between 2.5 and 2.18.1, device indices before and after.
+TEST(NcclLog, BracketsAreReadByVersion) {
+  const auto with = [](std::string_view version, std::string_view bracket) {
+    return parse(fmt::format("NCCL version {}+cuda11.0\n", version) +
+                 line("a", 0, fmt::format("Channel 00 : 0[{}] -> 1[{}] via P2P/IPC", bracket, bracket)));
+  };
+  EXPECT_EQ(with("2.9.9", "1e0").ranks.at(1).bdf, "0000:00:1e.0");
+  EXPECT_EQ(with("2.18.1", "60").ranks.at(1).bdf, "0000:00:06.0");
+  EXPECT_EQ(with("2.18.3", "1").ranks.at(1).bdf, std::nullopt);
+  EXPECT_EQ(with("2.4.7", "3").ranks.at(1).bdf, std::nullopt);
+}
+
+TEST(NcclLog, TreesOfAllForms) {
+  const auto old = parse(line("a", 0, "Trees [0] 2->3->4/5/-1"));
+  EXPECT_EQ(old.trees.at(0).up, 2);
+  EXPECT_THAT(old.trees.at(0).down, ElementsAre(4, 5));
+  const auto halves =
+      parse(line("a", 0, "Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 [1] -1/-1/-1->0->1|1->0->-1/-1/-1"));
+  ASSERT_THAT(halves.trees, SizeIs(2));
+  EXPECT_EQ(halves.trees[1].up, 1);
+  EXPECT_THAT(halves.trees[1].down, IsEmpty());
+  const auto cut = parse(line("a", 0, "Trees [0] 1/-1/-1->0->-1 [1] 12/-1/-1->0"));
+  EXPECT_THAT(cut.trees, SizeIs(1));
+}
+
+TEST(NcclLog, ACutRingIsLeftOutOrCompleted) {
+  std::string twenty;
+  for (int i = 0; i < 20; ++i) twenty += fmt::format(" {}", i);
+  EXPECT_THAT(parse(line("a", 0, "Channel 00/02 :" + twenty)).rings, IsEmpty());
+  EXPECT_THAT(parse(line("a", 0, "Channel 00/02 : 0 2 1...")).rings, IsEmpty());
+  std::string links;
+  for (int r = 0; r < 4; ++r)
+    links +=
+        line(r < 2 ? "a" : "b", r % 2, fmt::format("Ring 00 : {} -> {} -> {}", (r + 3) % 4, r, (r + 1) % 4));
+  const auto log = parse(line("a", 0, "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0") +
+                         line("a", 0, "Channel 00/01 : 0 1...") + links);
+  ASSERT_THAT(log.rings, SizeIs(1));
+  EXPECT_THAT(log.rings[0].ranks, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(NcclLog, SettingsLoseTheDotOfIntegersOnly) {
+  const auto log =
+      parse(line("a", 0, "NCCL_IB_TIMEOUT set by environment to 22.") +
+            line("a", 0, "NCCL_DEBUG_FILE set by environment to /tmp/x.") +
+            line("a", 0, "Comm config minCTAs set to 4") + line("a", 0, "NCCL_IB_HCA set to mlx5") +
+            line("a", 0, "NET/OFI Setting FI_EFA_FORK_SAFE environment variable to 1"));
+  ASSERT_THAT(log.env, SizeIs(5));
+  EXPECT_EQ(log.env[0].value, "22");
+  EXPECT_EQ(log.env[1].value, "/tmp/x.");
+  EXPECT_EQ(log.env[2].by, model::SettingBy::config);
+  EXPECT_EQ(log.env[4].by, model::SettingBy::plugin);
+}
+
+TEST(NcclLog, CountsACollectiveOncePerCommunicator) {
+  std::string text = two_ranks();
+  for (int call = 0; call < 3; ++call)
+    for (int r = 0; r < 2; ++r)
+      text += line("a", r,
+                   fmt::format("AllGather: opCount {:x} sendbuff 0x1 recvbuff 0x2 count 100 datatype 7 op 0 "
+                               "root 0 comm 0x1{} [nranks=2] stream 0x3",
+                               call, r));
+  const auto log = parse(text);
+  ASSERT_THAT(log.collectives, SizeIs(1));
+  EXPECT_EQ(log.collectives[0].calls, 3U);
+  EXPECT_EQ(log.collectives[0].bytes, 800U);
+  EXPECT_EQ(log.collectives[0].datatype, "float32");
+  ASSERT_THAT(log.timeline, SizeIs(1));
+  EXPECT_EQ(log.timeline[0].times, 3U);
+}
+
+TEST(NcclLog, ModelsTheBytesOfARing) {
+  std::string text = two_ranks();
+  for (int r = 0; r < 2; ++r)
+    text += line("a", r,
+                 fmt::format("AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 500 datatype 7 op 0 root "
+                             "0 comm 0x1{} [nranks=2] stream 0x3",
+                             r));
+  const auto log = parse(text);
+  ASSERT_THAT(log.traffic, SizeIs(2));
+  EXPECT_EQ(log.traffic[0].second, 2000U);  // 2 (n-1)/n x 2000 bytes
+}
+
+TEST(NcclLog, FindsDifferentCallsUnderOneNumber) {
+  std::string text = two_ranks();
+  text += line("a", 0,
+               "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 500 datatype 7 op 0 root 0 comm 0x10 "
+               "[nranks=2] stream 0x3");
+  text += line("a", 1,
+               "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 501 datatype 7 op 0 root 0 comm 0x11 "
+               "[nranks=2] stream 0x3");
+  EXPECT_THAT(parse(text).mismatches, SizeIs(1));
+  // Numbers that stand still prove nothing.
+  text += line("a", 1,
+               "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 502 datatype 7 op 0 root 0 comm 0x11 "
+               "[nranks=2] stream 0x3");
+  EXPECT_THAT(parse(text).mismatches, IsEmpty());
+}
+
+TEST(NcclLog, ChoicesByNumberAndByName) {
+  const auto log =
+      parse("NCCL version 2.12.12+cuda11.7\n" + line("a", 0, "64 Bytes -> Algo 0 proto 2 time 12.500000") +
+            line("a", 0, "AllReduce: 128 Bytes -> Algo NVLS_TREE proto LL128 channel{Lo..Hi}={0..3}"));
+  ASSERT_THAT(log.tuning, SizeIs(2));
+  EXPECT_EQ(log.tuning[0].algorithm, "Tree");
+  EXPECT_EQ(log.tuning[0].protocol, "Simple");
+  EXPECT_EQ(log.tuning[1].algorithm, "NVLSTree");
+  EXPECT_EQ(log.tuning[1].last_channel, 3);
+}
+
+TEST(NcclLog, EqualWarningsAreOneProblem) {
+  const auto log = parse(
+      "\nh:1:2 [0] x.cc:1 NCCL WARN broken\nh:1:2 [0] NCCL INFO init.cc:7 -> 3\n\ng:1:2 [0] x.cc:1 NCCL WARN "
+      "broken\n");
+  ASSERT_THAT(log.problems, SizeIs(1));
+  EXPECT_EQ(log.problems[0].at.line, 2U);
+  EXPECT_EQ(log.problems[0].count, 2U);
+  EXPECT_EQ(log.problems[0].host, "h");
+  EXPECT_THAT(log.problems[0].unwound, ElementsAre("init.cc:7 -> 3"));
+}
+
+TEST(NcclLog, SubCommunicatorsAreToldInTheMainOnesRanks) {
+  std::string text;
+  for (int r = 0; r < 4; ++r)
+    text += line("a", r,
+                 fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 "
+                             "commId 0x4 - Init START",
+                             r, r, r, r, r + 1));
+  for (int r = 2; r < 4; ++r) {
+    text += line("a", r,
+                 fmt::format("ncclCommSplit comm 0x2{} rank {} nranks 2 cudaDev {} nvmlDev {} busId {}000 "
+                             "parent 0x1{} splitCount 2 color 1 key 0- commId 0x2 - Init START",
+                             r, r - 2, r, r, r + 1, r));
+    text += line("a", r, fmt::format("Channel 00/0 : {}[{}] -> {}[{}] via P2P/IPC", r - 2, r, 3 - r, 5 - r));
+  }
+  const auto log = parse(text);
+  ASSERT_THAT(log.communicators, SizeIs(2));
+  EXPECT_EQ(log.communicators[0].nranks, 4);
+  EXPECT_THAT(log.ranks, SizeIs(4));
+  EXPECT_NE(edge(log, 2, 3), nullptr);
+  EXPECT_EQ(edge(log, 0, 1), nullptr);
+}
+
+TEST(NcclLog, RcclLinesHaveATailAndABannerOfSeveralLines) {
+  const auto log = parse(
+      "h:1:2 [0] NCCL INFO RCCL version : 2.22.3-HEAD:abc\nHIP version  : 6.4.1\nROCm version : 6.4.0.0\n" +
+      line("a", 0, "Channel 00/0 : 0[c1000] -> 1[c6000] via P2P/direct pointer comm 0x55 nRanks 02") +
+      line("a", 0, "Ring 0 : 1 -> 0 -> 1 comm 0x55 nRanks 02 busId c1000"));
+  EXPECT_EQ(log.library, "RCCL");
+  EXPECT_EQ(log.version, "2.22.3");
+  EXPECT_EQ(log.hip, "6.4.1");
+  EXPECT_EQ(log.cuda, std::nullopt);
+  ASSERT_THAT(log.edges, SizeIs(1));
+  EXPECT_EQ(log.edges[0].transport, "P2P/direct pointer");
+  EXPECT_EQ(log.unrecognised, 0U);
+}
+
+TEST(NcclLog, NothingIsInventedFromALineThatIsCut) {
+  EXPECT_THAT(parse("a:1:2 [0] NCCL INFO Channel 00 : 0[1a000] -> 1[1c000] via P2P/CU").edges, IsEmpty());
+  EXPECT_THAT(parse("a:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 1").communicators, IsEmpty());
+  EXPECT_THAT(parse("a:1:2 [0] NCCL INFO Channel 00/04 : 0 1").rings, IsEmpty());
+  EXPECT_EQ(parse("a:1:2 [0] NCCL INFO Channel 00/04 : 0[").unrecognised, 1U);
+}
+
+TEST(NcclLog, OtherProgramsLinesAreNotCounted) {
+  const auto log = parse("epoch 1 loss 2.5\n[INFO] starting\n" + line("a", 0, "Using network IB") +
+                         line("a", 0, "zzz unheard of"));
+  EXPECT_EQ(log.lines, 4U);
+  EXPECT_EQ(log.library_lines, 2U);
+  EXPECT_EQ(log.unrecognised, 1U);
+}
+
+TEST(NcclLog, AMissingBannerLeavesTheVersionOpen) {
+  const auto log = parse(line("a", 0, "Using network Socket"));
+  EXPECT_EQ(log.version, std::nullopt);
+  EXPECT_EQ(log.net.used, "Socket");
+  EXPECT_EQ(log.net.gdr, false);
+}
+
+TEST(NcclLog, AnUnexpandedBannerLeavesCudaOpen) {
+  const auto log = parse("**NCCL version 2.4.7+cudaCUDA_MAJOR.CUDA_MINOR**\n");
+  EXPECT_EQ(log.version, "2.4.7");
+  EXPECT_EQ(log.cuda, std::nullopt);
+}
+
+TEST(NcclLog, ALineOfManyMegabytesIsReadInPartAndCounted) {
+  std::string text = "a:1:2 [0] NCCL INFO " + std::string(std::size_t{5} << 20U, 'x') + "\n" +
+                     line("a", 0, "Using network IB");
+  NcclLogParser parser;
+  for (std::size_t at = 0; at < text.size(); at += 65536)
+    parser.feed(std::string_view(text).substr(at, 65536));
+  const auto log = parser.finish();
+  EXPECT_EQ(log.lines, 2U);
+  EXPECT_EQ(log.overlong, 1U);
+  EXPECT_EQ(log.net.used, "IB");
+}
+
+TEST(NcclLog, AbsurdNumbersAreRefused) {
+  const auto log =
+      parse(line("a", 0, "Channel 99999999/0 : 0[0] -> 1[1] via P2P/IPC") +
+            line("a", 0, "Channel 00/0 : 999999999[0] -> 1[1] via P2P/IPC") +
+            line("a", 0, "comm 0x1 rank 4294967296 nranks 99999999999 cudaDev 0 busId 1 - Init COMPLETE"));
+  EXPECT_THAT(log.edges, IsEmpty());
+  EXPECT_THAT(log.ranks, IsEmpty());
+}
+
+TEST(NcclLog, ReadsARasReport) {
+  const auto log = parse(
+      "NCCL version 2.27.1 compiled with CUDA 12.9\nCUDA runtime version 12090, driver version 12080\n\nJob "
+      "summary\n===========\n\n"
+      "Communicators... (0.00s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    "
+      "Status  Errors\n"
+      "    #  in group  per comm  per node  per comm  in group\n    0         2         3         8        "
+      "24        48   RUNNING  MISMATCH\n\n"
+      "Errors\n======\n\nWarnings\n========\n\n#0-1 (00ab) MISMATCH\n  Communicator ranks have different "
+      "AllReduce operation counts\n"
+      "  23 ranks have launched up to operation 9\n  Rank 7 has launched up to operation 8 -- GPU 7 managed "
+      "by process 55 on node 10.1.1.1\n");
+  EXPECT_EQ(log.kind, "nccl-ras");
+  EXPECT_EQ(log.version, "2.27.1");
+  ASSERT_THAT(log.communicators, SizeIs(2));
+  EXPECT_EQ(log.communicators[1].id, "0xab");
+  ASSERT_THAT(log.ras, SizeIs(2));
+  EXPECT_EQ(log.ras[1].operation, 8U);
+  EXPECT_THAT(log.ras[1].named, ElementsAre(7));
+  EXPECT_EQ(log.ranks.at(0).pid, 55);
+}
+
+TEST(NcclLog, ReadsARasReportAsJson) {
+  const auto log = parse(R"({
+  "nccl_version": "2.28.7", "cuda_driver_version": 13000,
+  "communicators": [{"hash": "0x1", "size": 2, "missing_ranks_count": 0, "ranks": [
+    {"rank": 0, "host": "a", "pid": 1, "cuda_dev": 0, "nvml_dev": 0, "collective_counts": {"AllReduce": 4}},
+    {"rank": 1, "host": "b", "pid": 2, "cuda_dev": 0, "nvml_dev": 0, "collective_counts": {"AllReduce": 3}}]}]})");
+  EXPECT_EQ(log.kind, "nccl-ras");
+  EXPECT_EQ(log.version, "2.28.7");
+  EXPECT_THAT(log.ras, SizeIs(2));
+}
+
+TEST(NcclLog, IsRecognised) {
+  EXPECT_TRUE(looks_like_nccl_log("hello\nx:1:2 [0] NCCL INFO y\n"));
+  EXPECT_TRUE(looks_like_nccl_log("NCCL version 2.7.8+cuda10.2\n"));
+  EXPECT_FALSE(looks_like_nccl_log("GPU0 GPU1\nX NV18\n"));
+}
+
+}  // namespace
+}  // namespace topotune::parse
