@@ -115,8 +115,9 @@ constexpr std::string_view kConfigNames[] = {"Dockerfile", "nccl.conf",   ".nccl
 bool introduces(std::string_view before) {
   while (before.ends_with('"') || before.ends_with('\'')) before.remove_suffix(1);
   before = trim(before);
-  for (const std::string_view word : {"", "export", "declare -x", "setenv", "ENV", "env", "set", "-",
-                                      "- name:", "name:", "Environment=", "environment:"}) {
+  for (const std::string_view word :
+       {"", "export", "declare -x", "setenv", "ENV", "env", "set", "-", "- name:", "name:", "-x", "-e",
+        "--env", "Environment=", "environment:"}) {
     if (before == word) return true;
   }
   return before.ends_with(" -x") || before.ends_with(" -e") || before.ends_with(" --env") ||
