@@ -226,15 +226,39 @@ void set_source(Merger& merger, std::span<const NamedText> texts) {
   source.name = texts.size() == 1 ? texts[0].name : "";
 }
 
+// The parts of a transcript that set variables, each at its own lines of the whole.
+void add_settings(FolderInput& out, const Read& read) {
+  constexpr std::size_t kMaxParts = 64;
+  constexpr int kMaxLine = 100000;
+  const auto before = out.configs.size();
+  for (const auto& piece : read.pieces) {
+    if (out.configs.size() >= before + kMaxParts || piece.first_line > kMaxLine) return;
+    const auto known = [&](const TextKind& kind) { return kind.looks_like(piece); };
+    if (!sets_variables(piece.text) || std::ranges::any_of(text_kinds(), known)) continue;
+    std::string text(static_cast<std::size_t>(piece.first_line - 1), '\n');
+    out.configs.push_back({read.given->name, text.append(piece.text)});
+  }
+}
+
+void add_configuration(FolderInput& out, const Read& read) {
+  const bool by_name = is_configuration_name(read.given->name);
+  // limits.conf is one by its name only.
+  if (by_name && read.recognised && !sets_variables(read.plain)) return;
+  if (by_name || (read.pieces.size() <= 1 && sets_variables(read.plain))) {
+    out.configs.push_back(*read.given);
+  } else if (read.pieces.size() > 1) {
+    add_settings(out, read);
+  }
+}
+
 // Logs and configurations stay texts; what is of no use is named.
 void sort_out(FolderInput& out, const std::vector<Read>& reads) {
   for (const auto& read : reads) {
+    const auto configs = out.configs.size();
     const bool log = is_communication_log(read.plain);
-    const bool config = !log && !read.topology && is_configuration(read.given->name, read.plain) &&
-                        (!read.recognised || !read.given->name.ends_with(".conf"));
     if (log) out.logs.push_back(*read.given);
-    if (config) out.configs.push_back(*read.given);
-    if (log || config || read.recognised || trim(read.plain).empty()) continue;
+    if (!log && !read.topology) add_configuration(out, read);
+    if (log || out.configs.size() > configs || read.recognised || trim(read.plain).empty()) continue;
     out.unrecognised.push_back(read.given->name);
     out.machine.diagnostics.push_back({"not-recognised", "not recognised: " + read.given->name, {}});
   }

@@ -179,6 +179,20 @@ const KernelFile* kernel_file_of(std::string_view command) {
   return at == std::end(kKernelFiles) ? nullptr : at;
 }
 
+// "systemctl is-active nvidia-fabricmanager": one word.
+model::Fact<std::string>* service_of(model::Machine& machine, std::string_view command) {
+  if (command.find("systemctl is-active") == std::string_view::npos) return nullptr;
+  if (command.find("fabricmanager") != std::string_view::npos) return &machine.fabric_manager;
+  if (command.find("nvidia-imex") != std::string_view::npos) return &machine.imex_service;
+  return nullptr;
+}
+
+// "ls /sys/kernel/mm/memory_peers": names, or nothing.
+bool lists_memory_peers(std::string_view command) {
+  const auto parts = words(command);
+  return parts.size() == 2 && parts[0] == "ls" && parts[1].starts_with("/sys/kernel/mm/memory_peers");
+}
+
 bool is_message(std::string_view line) {
   return line.find("No such file") != std::string_view::npos ||
          line.find("ermission denied") != std::string_view::npos;
@@ -337,14 +351,25 @@ Done merge_df_shm(Merger& merger, const Piece& piece) {
   return {};
 }
 
-bool is_kernel_file(const Piece& piece) { return kernel_file_of(piece.command) != nullptr; }
+bool is_kernel_file(const Piece& piece) {
+  if (kernel_file_of(piece.command) != nullptr || lists_memory_peers(piece.command)) return true;
+  model::Machine none;
+  return piece.command.starts_with("systemctl") && service_of(none, piece.command) != nullptr;
+}
 
 Done merge_kernel_file(Merger& merger, const Piece& piece) {
-  const auto* file = kernel_file_of(piece.command);
   const auto line = first_line(piece.text);
-  if (!file || line.empty() || line.size() > 4096 || is_message(line))
-    return fail(Errc::unrecognised, "no value");
-  file->set(merger.machine, line, piece.at(1));
+  if (line.empty() || line.size() > 4096 || is_message(line)) return fail(Errc::unrecognised, "no value");
+  if (auto* service = service_of(merger.machine, piece.command)) {
+    merger.set(*service, line, piece.at(1), "state of a service", line);
+  } else if (lists_memory_peers(piece.command)) {
+    std::vector<std::string> names;
+    for (const auto word : words(piece.text.substr(0, 4096))) names.emplace_back(word);
+    merger.machine.memory_peers =
+        model::Fact<std::vector<std::string>>::of(std::move(names), piece.at(1), line);
+  } else if (const auto* file = kernel_file_of(piece.command)) {
+    file->set(merger.machine, line, piece.at(1));
+  }
   return {};
 }
 

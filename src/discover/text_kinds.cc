@@ -110,12 +110,25 @@ constexpr std::string_view kConfigEndings[] = {".env",   ".conf",  ".sh",  ".bas
 constexpr std::string_view kConfigNames[] = {"Dockerfile", "nccl.conf",   ".nccl.conf",
                                              "ucx.conf",   "environment", "env"};
 
+// The text before a variable that is being set: nothing, a keyword, a list mark or a launcher's option.
+// Prose that mentions "NCCL_P2P_DISABLE=1" sets nothing.
+bool introduces(std::string_view before) {
+  while (before.ends_with('"') || before.ends_with('\'')) before.remove_suffix(1);
+  before = trim(before);
+  for (const std::string_view word :
+       {"", "export", "declare -x", "setenv", "ENV", "env", "set", "-", "- name:", "name:", "-x", "-e",
+        "--env", "Environment=", "environment:"}) {
+    if (before == word) return true;
+  }
+  return before.ends_with(" -x") || before.ends_with(" -e") || before.ends_with(" --env") ||
+         before.ends_with("genv");
+}
+
 // "NCCL_X=1", "export NCCL_X=1", "  NCCL_X: \"1\"", "ENV NCCL_X=1", "-x NCCL_X=1"
 bool assigns_variable(std::string_view line) {
   for (const auto prefix : kVariablePrefixes) {
     const auto at = line.find(prefix);
-    if (at == std::string_view::npos) continue;
-    if (at > 0 && !is_space(line[at - 1]) && line[at - 1] != '"' && line[at - 1] != '\'') continue;
+    if (at == std::string_view::npos || !introduces(line.substr(0, at))) continue;
     auto rest = line.substr(at + prefix.size());
     std::size_t n = 0;
     while (n < rest.size() && (is_digit(rest[n]) || (rest[n] >= 'A' && rest[n] <= 'Z') || rest[n] == '_'))
@@ -134,13 +147,15 @@ bool is_communication_log(std::string_view text) {
   return std::ranges::any_of(kLogMarks, [&](std::string_view mark) { return has(text, mark); });
 }
 
-bool is_configuration(std::string_view name, std::string_view text) {
+bool is_configuration_name(std::string_view name) {
   const auto slash = name.rfind('/');
   const auto file = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const auto ends = [&](std::string_view ending) { return file.ends_with(ending); };
   if (std::ranges::any_of(kConfigEndings, ends)) return true;
-  if (std::ranges::find(kConfigNames, file) != std::end(kConfigNames) || file.starts_with("Dockerfile"))
-    return true;
+  return std::ranges::find(kConfigNames, file) != std::end(kConfigNames) || file.starts_with("Dockerfile");
+}
+
+bool sets_variables(std::string_view text) {
   for (parse::LineReader reader(text); reader.next();) {
     if (reader.line().size() < 4096 && assigns_variable(reader.line())) return true;
   }

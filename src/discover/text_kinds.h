@@ -17,7 +17,9 @@ std::span<const TextKind> text_kinds();
 
 // NCCL, RCCL or UCX debug output, or the output of a program that carries it.
 bool is_communication_log(std::string_view text);
-// An env, conf, script, YAML or systemd file, by its name or by assignments of communication variables in it.
-bool is_configuration(std::string_view name, std::string_view text);
+// An env, conf, script, YAML or systemd file by its name.
+bool is_configuration_name(std::string_view name);
+// A line of it gives a value to a variable of NCCL, UCX, MPI or the like.
+bool sets_variables(std::string_view text);
 
 }  // namespace topotune::discover

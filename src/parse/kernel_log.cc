@@ -149,9 +149,25 @@ void read_facts(std::string_view line, int number, KernelLog& out) {
   }
 }
 
+// "kern  :warn  : [   12.345678] …" of dmesg -x
+std::string_view without_facility(std::string_view line) {
+  for (const std::string_view name : {"kern  :", "user  :", "daemon:", "syslog:"}) {
+    const auto at = line.find(": ", name.size());
+    if (line.starts_with(name) && at != std::string_view::npos && at < 20) return trim(line.substr(at + 2));
+  }
+  return line;
+}
+
+// "2026-01-05T10:00:00,123456+00:00 …"
+bool has_iso_stamp(std::string_view line) {
+  return line.size() > 26 && is_digit(line[0]) && line[4] == '-' && line[7] == '-' && line[10] == 'T' &&
+         line[13] == ':' && line[19] == ',';
+}
+
 // "[   12.345678] ", "[Sun Feb 23 16:24:18 2025] ", "Feb 23 16:24:18 node kernel: "
 bool has_kernel_stamp(std::string_view line) {
-  if (has(line.substr(0, 100), " kernel: ")) return true;
+  line = without_facility(line);
+  if (has(line.substr(0, 100), " kernel: ") || has_iso_stamp(line)) return true;
   const auto end = line.find("] ");
   if (!line.starts_with("[") || end == std::string_view::npos || end > 40) return false;
   const auto stamp = trim(line.substr(1, end - 1));

@@ -80,6 +80,14 @@ void read_name(std::string_view text, LspciDevice& device) {
   if (!device.device) device.device = device_of_name(text);
 }
 
+// A class that is in no table ends the device before it all the same: its details are not that one's.
+constexpr std::uint32_t kUnknownClass = 0xff0000;
+
+bool may_be_class(std::string_view name) {
+  return !name.empty() && name.front() >= 'A' && name.front() <= 'Z' && name.size() <= 48 &&
+         std::ranges::none_of(name, is_digit);
+}
+
 // "0000:41:00.0 VGA compatible controller: NVIDIA …"; the line of a device begins with its address.
 std::optional<LspciDevice> heading_of(std::string_view line) {
   if (line.size() > 1024) return std::nullopt;
@@ -93,6 +101,7 @@ std::optional<LspciDevice> heading_of(std::string_view line) {
   LspciDevice out;
   out.bdf = *bdf;
   read_class(trim(rest.substr(0, colon)), out);
+  if (!out.class_code && may_be_class(out.class_name)) out.class_code = kUnknownClass;
   if (!out.class_code) return std::nullopt;
   read_name(rest.substr(colon + 2), out);
   return out;
@@ -227,7 +236,8 @@ std::optional<std::uint16_t> parse_acs_flags(std::string_view text) {
 bool looks_like_lspci(std::string_view text) {
   if (text.find("ACSCtl:") != std::string_view::npos) return true;
   for (LineReader reader(text); reader.next();) {
-    if (heading_of(trim(reader.line()))) return true;
+    const auto device = heading_of(trim(reader.line()));
+    if (device && device->class_code != kUnknownClass) return true;
   }
   return false;
 }

@@ -93,6 +93,23 @@ TEST(Folder, UnknownTextsAreNamedAndLogsKept) {
   EXPECT_EQ(out.machine.nofile.source, "limits.conf:1");
 }
 
+TEST(Folder, OnlyThePartsThatSetVariablesAreConfiguration) {
+  const auto out =
+      read({{"all.txt", "$ uname -r\n6.1.0\n$ env | grep NCCL\nNCCL_DEBUG=INFO\n$ ulimit -n\n64\n"}});
+  ASSERT_EQ(out.configs.size(), 1u);
+  EXPECT_EQ(out.configs[0].text, "\n\n\nNCCL_DEBUG=INFO\n");
+  const std::vector<NamedText> prose = {{"note.txt", "It works with NCCL_P2P_DISABLE=1.\n"}};
+  EXPECT_FALSE(read_texts(prose));
+}
+
+TEST(Folder, AServiceAnswersInOneWord) {
+  const auto out = read(
+      {{"t",
+        "$ systemctl is-active nvidia-fabricmanager\ninactive\n$ ls /sys/kernel/mm/memory_peers\nnv_mem\n"}});
+  EXPECT_EQ(*out.machine.fabric_manager, "inactive");
+  EXPECT_EQ(*out.machine.memory_peers, std::vector<std::string>{"nv_mem"});
+}
+
 TEST(Folder, NothingKnownIsAnError) {
   const std::vector<NamedText> texts = {{"a", "just words\n"}, {"b", ""}};
   const auto out = read_texts(texts);

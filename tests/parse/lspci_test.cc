@@ -84,6 +84,17 @@ TEST(Lspci, KeepsAcsLinesWithoutADevice) {
   EXPECT_FALSE(parse_lspci("ACSCtl: 0x001d\n"));
 }
 
+TEST(Lspci, DetailsOfAnUnknownClassAreNotTheDeviceBefore) {
+  const auto out = parse_lspci(
+      "1a:00.0 Ethernet controller: Mellanox Technologies X\n1b:00.0 Strange gadget: Maker Y\n\t\tMaxPayload "
+      "128 bytes, "
+      "MaxReadReq 128 bytes\n");
+  ASSERT_TRUE(out);
+  ASSERT_EQ(out->devices.size(), 2u);
+  EXPECT_EQ(out->devices[0].max_read_request, std::nullopt);
+  EXPECT_FALSE(looks_like_lspci("1b:00.0 Strange gadget: Maker Y\n"));
+}
+
 TEST(Lspci, UnknownLinksAndDeniedSpacesStayUnknown) {
   const auto out = parse_lspci(
       "22:00.0 PCI bridge: X Y (rev 01)\n\tCapabilities: <access denied>\n\t\tLnkCap:\tPort #0, Speed "

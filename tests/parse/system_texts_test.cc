@@ -120,6 +120,8 @@ TEST(KernelLog, OnlyTheLastBootCounts) {
 TEST(KernelLog, IsKnownByItsStamps) {
   EXPECT_TRUE(looks_like_kernel_log("[    0.000000] Linux\n[    1.500000] usb\n"));
   EXPECT_TRUE(looks_like_kernel_log("[Sun Feb 23 16:24:18 2025] a\n"));
+  EXPECT_TRUE(looks_like_kernel_log("kern  :warn  : [    1.500000] usb\n"));
+  EXPECT_TRUE(looks_like_kernel_log("2026-01-05T10:00:00,123456+00:00 usb 1-1: x\n"));
   EXPECT_FALSE(looks_like_kernel_log("[0] NCCL INFO x\n[1] NCCL INFO y\n"));
 }
 
