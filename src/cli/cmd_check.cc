@@ -76,11 +76,12 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
   std::ranges::move(more.not_checked, std::back_inserter(to.not_checked));
   std::ranges::sort(to.checked);
   to.checked.erase(std::unique(to.checked.begin(), to.checked.end()), to.checked.end());
-  std::erase_if(to.not_checked, [&](const auto& n) { return std::ranges::binary_search(to.checked, n.rule); });
+  std::erase_if(to.not_checked,
+                [&](const auto& n) { return std::ranges::binary_search(to.checked, n.rule); });
   std::ranges::stable_sort(to.not_checked, {}, &model::NotChecked::rule);
   const auto same = [](const auto& x, const auto& y) { return x.rule == y.rule; };
   to.not_checked.erase(std::unique(to.not_checked.begin(), to.not_checked.end(), same), to.not_checked.end());
-  std::ranges::stable_sort(to.findings, [](const auto& x, const auto& y) { return x.severity > y.severity; });
+  checks::sort_findings(to.findings);
 }
 
 // What stands beside the machine: the job's logs and configuration, read once.
@@ -118,18 +119,37 @@ std::optional<std::map<std::string, std::string>> environment_of(const Beside& b
   return out;
 }
 
+// --nccl-version, else what the first log says; "" unknown.
+std::string nccl_version_of(const Beside& beside, const Globals& globals) {
+  if (!globals.nccl_version.empty()) return globals.nccl_version;
+  for (const auto& [name, log] : beside.logs)
+    if (!log.versions.empty()) return log.versions.front().version;
+  return "";
+}
+
+lint::Options lint_options(const std::string& nccl_version, const Globals& globals) {
+  lint::Options known;
+  known.nccl = lint::parse_version(nccl_version);
+  known.ucx = lint::parse_version(globals.ucx_version);
+  known.driver = lint::parse_version(globals.driver_version);
+  return known;
+}
+
 model::Diagnosis diagnose(const Input& input, const Globals& globals) {
   const auto beside = read_beside(input);
   checks::Evidence evidence;
   evidence.machine = &input.machine;
   evidence.raw_text = input.raw_text;
-  evidence.nccl_version = globals.nccl_version;
+  evidence.nccl_version = nccl_version_of(beside, globals);
   evidence.environment = environment_of(beside);
+  for (const auto& [name, log] : beside.logs)
+    evidence.multi_node_job = evidence.multi_node_job || checks::LogView(log, nullptr, name).many_hosts();
   auto diagnosis = checks::run(evidence);
   const bool machine = !input.machine.topology.gpus.empty();
   for (const auto& [name, log] : beside.logs)
     append(diagnosis, checks::diagnose_log(log, machine ? &input.machine : nullptr, name));
-  if (!beside.configs.empty()) append(diagnosis, lint::judge(beside.configs, {}).diagnosis());
+  if (!beside.configs.empty())
+    append(diagnosis, lint::judge(beside.configs, lint_options(evidence.nccl_version, globals)).diagnosis());
   checks::join_causes(diagnosis);
   return diagnosis;
 }
@@ -158,12 +178,13 @@ int check_one(const CheckOptions& options, const Globals& globals, const std::st
   add_versions(input->machine, globals);
   auto diagnosis = diagnose(*input, globals);
   keep_only(options.rules, diagnosis);
-  const auto written = write_result(globals, rendered(options, globals, diagnosis, input->machine.topology.source));
+  const auto written =
+      write_result(globals, rendered(options, globals, diagnosis, input->machine.topology.source));
   return written == kOk ? status_of(model::verdict_of(diagnosis), options.fail_on) : written;
 }
 
-// Several inputs are the nodes of a fleet. An input that cannot be read is said and makes the status 3 unless worse was
-// found; the others are compared all the same.
+// Several inputs are the nodes of a fleet. An input that cannot be read is said and makes the status 3 unless
+// worse was found; the others are compared all the same.
 int check_fleet(const CheckOptions& options, const Globals& globals) {
   std::vector<model::FleetNode> nodes;
   bool unreadable = false;
@@ -176,7 +197,8 @@ int check_fleet(const CheckOptions& options, const Globals& globals) {
     }
     add_versions(input->machine, globals);
     auto findings = diagnose(*input, globals).findings;
-    nodes.push_back({name, checks::fleet_kind(input->machine), checks::fleet_facts(input->machine), std::move(findings)});
+    nodes.push_back(
+        {name, checks::fleet_kind(input->machine), checks::fleet_facts(input->machine), std::move(findings)});
   }
   auto report = checks::compare_fleet(nodes);
   for (auto& node : nodes) {
@@ -185,11 +207,13 @@ int check_fleet(const CheckOptions& options, const Globals& globals) {
       report.diagnosis.findings.push_back(std::move(finding));
     }
   }
-  std::ranges::stable_sort(report.diagnosis.findings, [](const auto& x, const auto& y) { return x.severity > y.severity; });
+  std::ranges::stable_sort(report.diagnosis.findings,
+                           [](const auto& x, const auto& y) { return x.severity > y.severity; });
   keep_only(options.rules, report.diagnosis);
   model::Source source{model::SourceKind::folder, fmt::format("{} nodes", nodes.size()), !unreadable};
   const bool text = !globals.json && !options.nagios && !options.junit && !options.markdown;
-  const auto written = write_result(globals, (text ? emit::fleet_text(report) + "\n" : "") + rendered(options, globals, report.diagnosis, source));
+  const auto written = write_result(globals, (text ? emit::fleet_text(report) + "\n" : "") +
+                                                 rendered(options, globals, report.diagnosis, source));
   const int status = status_of(model::verdict_of(report.diagnosis), options.fail_on);
   if (written != kOk) return written;
   return unreadable && status == kOk ? static_cast<int>(kUnknown) : status;
@@ -207,7 +231,8 @@ int check(const CheckOptions& options, const Globals& globals) {
 void add_check(CLI::App& app, Globals& globals, int& status) {
   const auto options = std::make_shared<CheckOptions>();
   auto* verb = app.add_subcommand("check", "diagnose a machine, a file or a folder of command outputs");
-  verb->add_option("INPUT", options->inputs, "live (the default), a file, a folder, or -; several are compared as nodes of a fleet");
+  verb->add_option("INPUT", options->inputs,
+                   "live (the default), a file, a folder, or -; several are compared as nodes of a fleet");
   verb->add_option("--fail-on", options->fail_on, "the verdict that makes the exit status other than 0")
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("VERDICT");
