@@ -12,6 +12,9 @@ namespace topotune::discover {
 // found.
 class FakeHost final : public host::Host {
  public:
+  FakeHost() = default;
+  explicit FakeHost(void (*fill)(FakeHost&)) { fill(*this); }
+
   std::map<std::string, std::string> files, links, probes, programs;
   std::map<std::string, Error> errors;  // of a path, probe or program; also of everything below a path
 

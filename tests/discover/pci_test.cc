@@ -14,8 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Two root ports of one host bridge; behind the first a switch with a GPU and a NIC.
-FakeHost one_switch() {
-  FakeHost host;
+void add_one_switch(FakeHost& host) {
   host.pci("pci0000:20/0000:20:00.0", "0x060400", "0x8086", "0x1000");
   host.pci("pci0000:20/0000:20:00.0/0000:21:00.0", "0x060400", "0x1000", "0xc030");
   host.pci("pci0000:20/0000:20:00.0/0000:21:00.0/0000:22:00.0", "0x060400", "0x1000", "0xc030");
@@ -33,8 +32,9 @@ FakeHost one_switch() {
   host.links["/sys/class/net/ens1"] =
       "../../devices/pci0000:20/0000:20:00.0/0000:21:00.0/0000:22:01.0/0000:24:00.0/net/ens1";
   host.files["/sys/class/net/ens1/speed"] = "100000\n";
-  return host;
 }
+
+FakeHost one_switch() { return FakeHost(add_one_switch); }
 
 std::string type_between(const model::Topology& topology, const std::string& a, const std::string& b) {
   for (const auto& path : model::paths_of(topology))
