@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "checks/causes.h"
 #include "checks/fleet.h"
+#include "checks/language.h"
 #include "checks/log_rules.h"
 #include "checks/rule.h"
 #include "cli/cli.h"
@@ -54,10 +55,14 @@ void keep_only(const std::vector<std::string>& rules, model::Diagnosis& diagnosi
   std::erase_if(diagnosis.not_checked, [&](const model::NotChecked& n) { return other(n.rule); });
 }
 
-std::string listing() {
+std::string listing(model::Language language) {
   std::string out;
-  for (const auto& row : checks::catalogue())
-    out += fmt::format("{:<8} {:<5} {:<13} {}\n", row.id, row.severity, row.input, row.title);
+  for (const auto& row : checks::catalogue()) {
+    const auto* translated = checks::find_translation(row.id);
+    const bool chinese = language == model::Language::zh && translated != nullptr;
+    out += fmt::format("{:<8} {:<5} {:<13} {}\n", row.id, row.severity, row.input,
+                       chinese ? translated->title : row.title);
+  }
   return out;
 }
 
@@ -160,13 +165,16 @@ void add_versions(model::Machine& machine, const Globals& globals) {
     machine.nvidia_driver = model::Fact<std::string>::of(globals.driver_version, "--driver-version");
 }
 
-std::string rendered(const CheckOptions& options, const Globals& globals, const model::Diagnosis& diagnosis,
+std::string rendered(const CheckOptions& options, const Globals& globals, const model::Diagnosis& found,
                      const model::Source& source) {
+  const auto language = language_of(globals);
+  auto diagnosis = found;
+  checks::translate(diagnosis, language);
   if (options.nagios) return emit::findings_nagios(diagnosis);
   if (options.junit) return emit::findings_junit(diagnosis, source.name);
-  if (options.markdown) return emit::findings_markdown(diagnosis, source.name);
+  if (options.markdown) return emit::findings_markdown(diagnosis, source.name, language);
   if (globals.json) return emit::findings_json(diagnosis, source);
-  return emit::findings_text(diagnosis, source.name, {use_color(globals), globals.verbose});
+  return emit::findings_text(diagnosis, source.name, {use_color(globals), globals.verbose, language});
 }
 
 int check_one(const CheckOptions& options, const Globals& globals, const std::string& name) {
@@ -220,7 +228,7 @@ int check_fleet(const CheckOptions& options, const Globals& globals) {
 }
 
 int check(const CheckOptions& options, const Globals& globals) {
-  if (options.list) return write_result(globals, listing());
+  if (options.list) return write_result(globals, listing(language_of(globals)));
   if (const auto error = unknown_rule(options.rules)) return report(*error);
   if (options.inputs.size() > 1) return check_fleet(options, globals);
   return check_one(options, globals, options.inputs.empty() ? "live" : options.inputs.front());

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "checks/language.h"
 #include "cli/atomic_file.h"
 #include "cli/cli.h"
 #include "cli/input.h"
@@ -283,15 +284,18 @@ std::string name_of_all(const Session& session) {
   return fmt::format("{} and {} more", session.inputs[0].name, session.inputs.size() - 1);
 }
 
-int write_findings(const Session& session, const model::Diagnosis& diagnosis, const LintOptions& options,
+int write_findings(const Session& session, const model::Diagnosis& judged, const LintOptions& options,
                    const Globals& globals) {
+  auto diagnosis = judged;
+  checks::translate(diagnosis, language_of(globals));
   if (options.sarif) return write_result(globals, emit::findings_sarif(diagnosis));
   model::Source source;
   source.kind = model::SourceKind::text;
   source.name = name_of_all(session);
   return write_result(globals, globals.json ? emit::findings_json(diagnosis, source)
                                             : emit::findings_text(diagnosis, source.name,
-                                                                  {use_color(globals), globals.verbose}));
+                                                                  {use_color(globals), globals.verbose,
+                                                                   language_of(globals)}));
 }
 
 int lint_all(const LintOptions& options, const Globals& globals) {

@@ -14,6 +14,8 @@
   }
 
 EMBED(rules_tsv, "rules.tsv")
+EMBED(rules_zh_tsv, "rules.zh.tsv")
+EMBED(messages_zh_tsv, "messages.zh.tsv")
 EMBED(nccl_env_tsv, "nccl-env.tsv")
 EMBED(ucx_env_tsv, "ucx-env.tsv")
 EMBED(gpus_tsv, "gpus.tsv")

@@ -6,6 +6,8 @@ namespace topotune::data {
 
 // Files of data/ that are part of the program.
 std::string_view rules_tsv();
+std::string_view rules_zh_tsv();     // Chinese titles, impact, remedy by rule
+std::string_view messages_zh_tsv();  // Chinese forms of texts that are built in code
 std::string_view nccl_env_tsv();
 std::string_view ucx_env_tsv();
 std::string_view gpus_tsv();
