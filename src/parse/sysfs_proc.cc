@@ -224,4 +224,12 @@ std::vector<std::string> device_faults(std::string_view log, std::size_t limit) 
   return out;
 }
 
+std::optional<std::uint64_t> parse_throttled(std::string_view text) {
+  for (const auto line : lines(text.substr(0, 4096))) {
+    const auto parts = words(line);
+    if (parts.size() == 2 && parts[0] == "nr_throttled") return parse_int<std::uint64_t>(parts[1]);
+  }
+  return std::nullopt;
+}
+
 }  // namespace topotune::parse
