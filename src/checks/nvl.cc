@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "checks/readings.h"
 
 namespace topotune::checks {
 namespace {
@@ -288,8 +289,51 @@ Outcome check_NVL05(const Evidence& evidence) {
   return judge.outcome();
 }
 
-Outcome check_NVL06(const Evidence&) {
-  return NotEvaluated{"needs two readings of the NVLink counters; this is one"};
+// One link in both readings. Replays and recoveries: one a minute; CRC errors of flits: one a second, error
+// from 100.
+void judge_link_errors(const Evidence& evidence, const std::string& subject,
+                       const std::map<std::string, std::uint64_t>& before,
+                       const std::map<std::string, std::uint64_t>& now, Judge& judge) {
+  constexpr double kRetriesPerSecond = 1.0 / 60, kCrcPerSecond = 1, kCrcFatal = 100;
+  for (const char* name : {"replay", "recovery", "crc_flit"}) {
+    const auto events = rise(value_of(before, name), value_of(now, name));
+    if (events.value_or(0) == 0) continue;
+    const auto rate = per_second(evidence, *events);
+    if (!rate) {
+      judge.unknown("the time between the readings: unknown (--interval SECONDS tells it)");
+      continue;
+    }
+    const bool crc = std::string_view(name) == "crc_flit";
+    if (*rate < (crc ? kCrcPerSecond : kRetriesPerSecond)) continue;
+    auto& found =
+        judge.found(subject, fmt::format("the {} counter stands still", name),
+                    fmt::format("it rose by {} {}", *events, interval_text(evidence)),
+                    {{"NVLink counters", fmt::format("{} {} -> {}", name, before.at(name), now.at(name))}});
+    if (!crc || *rate >= kCrcFatal) found.severity = Severity::error;
+  }
+}
+
+Outcome check_NVL06(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  const bool none =
+      !machine.topology.gpus.empty() &&
+      std::ranges::all_of(machine.topology.gpus, [](const Gpu& gpu) { return gpu.nvlinks == 0; });
+  if (none) return Clean{"no NVLink"};
+  if (const auto why = no_earlier_reading(evidence)) return *why;
+  Judge judge("NVL06");
+  bool any = false;
+  for (const auto& now : machine.gpu_states) {
+    const auto* before = model::find_state(*evidence.before, now.gpu);
+    if (before == nullptr) continue;
+    for (const auto& [link, errors] : now.nvlink_errors) {
+      const auto then = before->nvlink_errors.find(link);
+      if (then == before->nvlink_errors.end()) continue;
+      any = true;
+      judge_link_errors(evidence, fmt::format("{} link {}", now.gpu, link), then->second, errors, judge);
+    }
+  }
+  if (!any) judge.unknown("error counters of the NVLinks: not in both readings");
+  return judge.outcome();
 }
 
 // ---- NVL07

@@ -206,6 +206,8 @@ void discover_limits(const host::Host& host, Machine& machine) {
   take_container(host, machine);
   take_cgroup_cpus(host, machine);
   take_cpu_limit(host, machine);
+  if (const auto uptime = read_line(host, "/proc/uptime"))
+    machine.uptime_seconds = parse_double(std::string_view(*uptime).substr(0, uptime->find(' ')));
   machine.hostname = read_fact<std::string>(host, "/proc/sys/kernel/hostname", [](std::string_view text) {
     return std::optional(printable(trim(text)));
   });

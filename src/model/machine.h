@@ -153,6 +153,7 @@ struct Machine {
   Fact<std::uint64_t> cpu_throttled;       // nr_throttled of cpu.stat
   Fact<std::string> hostname;
   std::optional<std::int64_t> read_at;     // seconds since 1970: when the facts were read
+  std::optional<double> uptime_seconds;    // at that time
   Fact<std::map<std::string, std::string>> governors;  // cpu number -> scaling_governor
   Fact<std::string> cpufreq_driver;        // "intel_pstate", "acpi-cpufreq"
   Fact<std::map<std::string, std::string>> energy_preferences;  // cpu number -> energy_performance_preference
