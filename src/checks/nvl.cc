@@ -1,5 +1,5 @@
 // Rules about NVLink, NVSwitch and the fabric. NVML (nvmlDeviceGetNvLinkState, nvmlDeviceGetGpuFabricInfo),
-// data/gpus.tsv for what a model has.
+// data/machines/ for what a model has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,15 +49,22 @@ model::Severity severity_of_loss(const Machine& machine, const KnownGpu* known, 
   return machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
 }
 
+std::string model_name(const KnownGpu& known) {
+  return known.names.empty() ? fmt::format("{:04x}:{:04x}", known.vendor, known.device)
+                             : std::string(known.names.front());
+}
+
 void judge_links(const Machine& machine, const Gpu& gpu, Judge& judge) {
   const auto* known = known_gpu(gpu);
   if (known != nullptr && known->wiring != Wiring::board) return;  // cards with or without bridge
   const auto sibling = best_sibling(machine, gpu);
-  const auto expected = known != nullptr ? std::optional(known->nvlinks) : sibling;
+  const auto expected = known != nullptr && known->nvlinks ? known->nvlinks : sibling;
   if (!expected) return judge.unknown(gpu.id + ": how many NVLinks its model has is not known");
   if (*gpu.nvlinks >= *expected) return;
-  const auto why = known != nullptr ? fmt::format("{} ({})", *expected, known->names.front())
-                                    : fmt::format("{}, as its siblings", *expected);
+  const bool by_model = known != nullptr && known->nvlinks;
+  const auto why = by_model
+                       ? fmt::format("{} ({})", *expected, model_name(*known))
+                       : fmt::format("{}, as its siblings (how many its model has is not known)", *expected);
   auto& found = judge.found(gpu.id, why, fmt::format("{} active", *gpu.nvlinks),
                             {{"nvmlDeviceGetNvLinkState",
                               gpu.inactive_links.empty() ? fmt::format("{} links active", *gpu.nvlinks)
@@ -80,7 +87,8 @@ Outcome check_NVL01(const Evidence& evidence) {
     }
     ++stated;
     const bool alone = gpus.size() == 1;
-    const bool whole = known != nullptr && known->wiring == Wiring::board && *gpu.nvlinks >= known->nvlinks;
+    const bool whole = known != nullptr && known->wiring == Wiring::board && known->nvlinks &&
+                       *gpu.nvlinks >= *known->nvlinks;
     if (!alone)
       judge_links(machine, gpu, judge);
     else if (!whole && known == nullptr)
