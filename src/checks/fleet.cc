@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "checks/mutation.h"
 #include "checks/rule.h"
 
 namespace topotune::checks {
@@ -344,6 +345,7 @@ model::FleetReport compare_fleet(std::span<const FleetNode> nodes) {
                            [](const FleetOutlier& o) { return std::tie(o.node, o.rule, o.key); });
   list_rules(nodes, measured, report);
   compare_hosts(nodes, report);
+  mutate(report.diagnosis);
   return report;
 }
 

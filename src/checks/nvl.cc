@@ -44,7 +44,7 @@ model::Severity severity_of_loss(const Machine& machine, const KnownGpu* known, 
                                  int active, int expected) {
   if (machine.nvlink_disabled.value.value_or(false)) return model::Severity::info;
   const bool others_are_whole = sibling && *sibling >= expected && *sibling > active;
-  if (others_are_whole) return known != nullptr ? model::Severity::error : model::Severity::warn;
+  if (others_are_whole) return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
   // All GPUs of the model have equally few: a board, a slice of one in a virtual machine, or a fault of all.
   return machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
 }

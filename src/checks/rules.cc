@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "checks/families.h"
+#include "checks/mutation.h"
 #include "checks/rule.h"
 #include "checks/topology_files.h"
 #include "model/paths.h"
@@ -26,6 +27,7 @@ bool about_a_machine(const RuleText& row) { return row.input == "machine" || row
 
 void judge(const Rule& rule, const Evidence& evidence, model::Diagnosis& diagnosis) {
   auto outcome = rule.evaluate(evidence);
+  mutate(rule.id, outcome);
   if (const auto* not_evaluated = std::get_if<NotEvaluated>(&outcome)) {
     diagnosis.not_checked.push_back({std::string(rule.id), not_evaluated->why});
     return;
