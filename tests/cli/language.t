@@ -15,11 +15,11 @@ EXPECT: "title": "NCCL 不认识 NCCL_AGLO"
 EXPECT: "remedy": "是否想写 NCCL_ALGO?"
 
 NAME: Markdown of check
-RUN: printf '<graphs version="1"></graphs>' > "$TMP/t.xml"; topotune --lang zh check --markdown --kind nccl-topo-xml "$TMP/t.xml"
+RUN: printf "\t<graphs version=\"1\"></graphs>\n" > "$TMP/t.xml"; printf "NCCL_ALGO=Coll\n" > "$TMP/a.env"; topotune --lang zh check --markdown "$TMP/a.env"
 STATUS: 2
 EXPECT: | 严重程度 | 规则 |
-EXPECT: TOPO02
-EXPECT: 处理: 
+EXPECT: NCCL04
+EXPECT: - 处理: 
 
 NAME: the list
 RUN: topotune check --list --lang zh
