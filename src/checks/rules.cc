@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kFamilies{topo_rules, matrix_rules, numa_rules, pcie_rules, acs_rules, nvl_rules,
                                gpu_rules,  gdr_rules,    rdma_rules, qos_rules,  ctr_rules, kern_rules,
-                               cont_rules, irq_rules,    ver_rules,  gid_rules};
+                               cont_rules, irq_rules,    ver_rules,  gid_rules,  job_rules};
 
 const Rule* function_of(std::string_view id) {
   for (const auto family : kFamilies)
@@ -73,7 +73,9 @@ model::Diagnosis run(const Evidence& given) {
   evidence.files = &files;
   model::Diagnosis diagnosis;
   for (const auto& row : catalogue()) {
-    if (const auto* rule = function_of(row.id))
+    const auto* rule = function_of(row.id);
+    const bool of_a_job = !about_a_machine(row);
+    if (rule != nullptr && (!of_a_job || evidence.environment))
       judge(*rule, evidence, diagnosis);
     else if (about_a_machine(row))
       diagnosis.not_checked.push_back({std::string(row.id), "not implemented"});
