@@ -317,7 +317,7 @@ void judge_link_errors(const Evidence& evidence, const std::string& subject,
         judge.found(subject, fmt::format("the {} counter stands still", name),
                     fmt::format("it rose by {} {}", *events, interval_text(evidence)),
                     {{"NVLink counters", fmt::format("{} {} -> {}", name, before.at(name), now.at(name))}});
-    if (!crc || *rate >= kCrcFatal) found.severity = Severity::error;
+    if (!crc || *rate >= kCrcFatal) found.severity = model::Severity::error;
   }
 }
 
