@@ -84,6 +84,19 @@ std::optional<std::vector<sv>> match(sv text, const std::vector<sv>& literals) {
 
 std::optional<std::string> message(sv text, int depth);
 
+// A message, or a list of them ("a, b"), or the text as it is.
+std::string inner(sv text, int depth) {
+  if (auto whole = message(text, depth)) return *whole;
+  std::string out;
+  for (auto rest = text; !rest.empty();) {
+    const auto comma = rest.find(", ");
+    const auto part = rest.substr(0, comma);
+    out += (out.empty() ? "" : ", ") + message(part, depth).value_or(std::string(part));
+    rest = comma == sv::npos ? sv() : rest.substr(comma + 2);
+  }
+  return out;
+}
+
 // The pattern with its holes filled: "{}" takes the next one, "{1}" the one of that number from 0.
 std::string filled(sv pattern, const std::vector<sv>& holes, int depth) {
   std::string out;
@@ -95,7 +108,7 @@ std::string filled(sv pattern, const std::vector<sv>& holes, int depth) {
     out += pattern.substr(0, open);
     const auto number = parse_int<std::size_t>(pattern.substr(open + 1, close - open - 1));
     const auto at = number ? *number : next++;
-    if (at < holes.size()) out += message(holes[at], depth - 1).value_or(std::string(holes[at]));
+    if (at < holes.size()) out += inner(holes[at], depth - 1);
     pattern.remove_prefix(close + 1);
   }
   return out += pattern;
