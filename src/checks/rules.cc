@@ -74,7 +74,7 @@ model::Diagnosis run(const Evidence& given) {
   model::Diagnosis diagnosis;
   for (const auto& row : catalogue()) {
     const auto* rule = function_of(row.id);
-    const bool of_a_job = !about_a_machine(row);
+    const bool of_a_job = std::ranges::find(job_rules(), row.id, &Rule::id) != job_rules().end();
     if (rule != nullptr && (!of_a_job || evidence.environment))
       judge(*rule, evidence, diagnosis);
     else if (about_a_machine(row))

@@ -207,7 +207,7 @@ void add_check(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--fail-on", options->fail_on, "the verdict that makes the exit status other than 0")
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("VERDICT");
-  verb->add_option("--rule", options->rules, "only this rule (repeatable)")->type_name("ID");
+  verb->add_option("--rule", options->rules, "only this rule (repeatable)")->type_name("ID")->allow_extra_args(false);
   verb->add_option("--since", options->since,
                    "an earlier recording of this machine: what its counters did since then")
       ->type_name("FILE");

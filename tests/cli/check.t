@@ -21,7 +21,7 @@ EXPECT: CTR01
 EXPECT: link_downed rose by 3
 
 NAME: a folder of captures is a fleet
-RUN: cd $TMP && mkdir f && for n in 1 2 3; do cp $DATA/machines/h200x2-vm.capture f/n$n.capture; done; sed -i 's/580[.]159[.]04/570.1.2/' f/n2.capture; topotune check f --rule FLEET01
+RUN: cd $TMP && mkdir f && for n in 1 2 3; do zstd -qdc $DATA/machines/h200x2-vm.capture > f/n$n.capture; done; sed -i 's/580[.]159[.]04/570.1.2/' f/n2.capture; topotune check f --rule FLEET01
 STATUS: 1
 EXPECT: 3 nodes
 EXPECT: n2.capture

@@ -67,7 +67,7 @@ constexpr Pair kPairs[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Rules, Pairs, ::testing::ValuesIn(kPairs),
-                         [](const auto& info) { return std::string(info.param.rule); });
+                         [](const auto& one) { return std::string(one.param.rule); });
 
 }  // namespace
 }  // namespace topotune::lint
