@@ -105,6 +105,7 @@ TEST(FolderCounters, TextsOfPorts) {
   EXPECT_EQ(read->machine.ports[0].counters.at("link_downed"), 2u);
   ASSERT_EQ(read->machine.gpu_states.size(), 1u);
   EXPECT_EQ(read->machine.gpu_states[0].nvlink_errors.at(0).at("replay"), 5u);
+  EXPECT_EQ(read->machine.gpu_states[0].nvlink_errors.at(0).at("crc_flit"), 0u);
 }
 
 TEST(FolderCounters, PrioritiesNeedTheInterfacesName) {
