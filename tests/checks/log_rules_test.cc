@@ -258,5 +258,37 @@ TEST(LogRules, MoreNodesThanHosts) {
   EXPECT_THAT(with("1").checked, testing::Contains("CONT07"));
 }
 
+TEST(LogRules, SilentOnAGoodLog) {
+  const std::string good = line("a", 0, "Channel 00 : 0[0] -> 1[1] via P2P/CUMEM") +
+                           line("a", 1, "Channel 00 : 1[1] -> 0[0] via P2P/CUMEM") +
+                           line("a", 0, "Connected all rings");
+  const auto d = diagnose(kNvlinkGraph + good);
+  for (const char* rule : {"LOG05", "LOG06", "LOG15", "LOG16", "LOG21", "LOG23"})
+    EXPECT_EQ(find(d, rule), nullptr) << rule;
+}
+
+TEST(LogRules, GpuDirectOnBothSidesOneSideOrNone) {
+  const auto sides = [](std::string_view send, std::string_view receive) {
+    return diagnose(
+        line("a", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [send] via NET/IB/0{}", send)) +
+        line("b", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [receive] via NET/IB/0{}", receive)));
+  };
+  EXPECT_NE(find(sides("", ""), "LOG01"), nullptr);
+  EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG01"), nullptr);
+  EXPECT_NE(find(sides("/GDRDMA", ""), "LOG02"), nullptr);
+  EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG02"), nullptr);
+}
+
+TEST(LogRules, TheWatchdogNamesWhoWaited) {
+  std::string text;
+  for (int r = 0; r < 3; ++r)
+    text += line(
+        "a", r,
+        fmt::format("comm 0x{} rank {} nranks 3 cudaDev {} busId {}000 - Init COMPLETE", r + 1, r, r, r + 1));
+  EXPECT_EQ(find(diagnose(text), "LOG21"), nullptr);
+  text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
+  EXPECT_NE(find(diagnose(text), "LOG21"), nullptr);
+}
+
 }  // namespace
 }  // namespace topotune::checks
