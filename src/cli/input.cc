@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "host/live_host.h"
 #include "host/recorded_host.h"
 #include "parse/recognise.h"
+#include "parse/sysfs_proc.h"
 
 namespace topotune::cli {
 
@@ -36,15 +38,23 @@ Result<Input> load_live(const Globals& globals) {
   auto options = host::live_options_from_environment(globals.sysroot);
   if (!options) return tl::unexpected(options.error());
   const host::LiveHost host(std::move(*options));
-  return input_of(discover::discover(host), model::SourceKind::live,
+  auto machine = discover::discover(host);
+  if (globals.sysroot.empty()) machine.read_at = std::time(nullptr);
+  return input_of(std::move(machine), model::SourceKind::live,
                   globals.sysroot.empty() ? "live" : globals.sysroot);
 }
 
 Result<Input> load_capture(const std::string& name, std::string_view bytes) {
   auto capture = host::parse_capture(bytes);
   if (!capture) return tl::unexpected(capture.error());
-  return input_of(discover::discover(host::RecordedHost(std::move(*capture))), model::SourceKind::capture,
-                  name);
+  const auto date = capture->date;
+  const bool redacted = capture->redacted;
+  auto machine = discover::discover(host::RecordedHost(std::move(*capture)));
+  if (date) machine.read_at = parse::parse_utc(*date);
+  // Its stand-in is of this capture only: equal boots would look different.
+  if (redacted)
+    machine.boot_id = model::Fact<std::string>::missing("redacted", "/proc/sys/kernel/random/boot_id");
+  return input_of(std::move(machine), model::SourceKind::capture, name);
 }
 
 tl::unexpected<Error> about(const std::string& name, Error error) {

@@ -101,6 +101,8 @@ model::GpuState state_of(const NvmlGpu& seen, const std::string& id) {
   state.bar1_bytes = seen.bar1_bytes;
   state.memory_bytes = seen.memory_bytes;
   state.pcie_replays = seen.pcie_replays;
+  for (const auto& link : seen.links)
+    if (!link.errors.empty()) state.nvlink_errors[link.link] = link.errors;
   state.persistence = seen.persistence;
   state.compute_mode = seen.compute_mode;
   state.vbios = seen.vbios;
@@ -153,7 +155,8 @@ void add_p2p(const NvmlProbe& probe, Machine& machine) {
   }
 }
 
-// NVML's own version is the CUDA major, a dot, and the driver version that the library belongs to: "13.580.159.04".
+// NVML's own version is the CUDA major, a dot, and the driver version that the library belongs to:
+// "13.580.159.04".
 std::string library_version(const std::string& nvml) {
   const auto dot = nvml.find('.');
   return dot == std::string::npos ? nvml : nvml.substr(dot + 1);
@@ -161,8 +164,11 @@ std::string library_version(const std::string& nvml) {
 
 void take_versions(const NvmlProbe& probe, Machine& machine) {
   if (probe.driver_version) machine.nvidia_driver = Fact<std::string>::of(*probe.driver_version, "nvml");
-  if (probe.nvml_version) machine.nvml_library = Fact<std::string>::of(library_version(*probe.nvml_version), "nvml", *probe.nvml_version);
-  if (probe.cuda_driver_version) machine.cuda_driver = Fact<std::string>::of(*probe.cuda_driver_version, "nvml");
+  if (probe.nvml_version)
+    machine.nvml_library =
+        Fact<std::string>::of(library_version(*probe.nvml_version), "nvml", *probe.nvml_version);
+  if (probe.cuda_driver_version)
+    machine.cuda_driver = Fact<std::string>::of(*probe.cuda_driver_version, "nvml");
   const int count = probe.gpu_count.value_or(static_cast<int>(probe.gpus.size()));
   machine.nvml_gpu_count = Fact<int>::of(count, "nvml", std::to_string(count) + " GPUs");
   machine.nvml_error = Fact<std::string>::missing("nvmlInit succeeded", "nvml");
