@@ -233,6 +233,14 @@ struct CallMismatch {
   LogLine at;
 };
 
+// What settings cost: the same command with and without them.
+struct LogCost {
+  std::vector<std::string> settings;  // "NCCL_P2P_DISABLE=1"
+  std::uint64_t bytes = 0;            // size at which the bandwidths were measured: the largest of both runs
+  std::optional<double> with_gbytes_per_s, without_gbytes_per_s;  // bus bandwidth
+  std::optional<double> with_seconds, without_seconds;            // the whole command
+};
+
 struct NcclLog {
   std::string kind = "nccl-log";  // or "nccl-ras"
   std::vector<std::string> files;
@@ -269,6 +277,10 @@ struct NcclLog {
   // The best bus bandwidth of a row of nccl-tests, and its size in bytes.
   std::optional<double> peak_bus_gbytes_per_s;
   std::uint64_t peak_bus_bytes = 0;
+  std::map<std::uint64_t, double> bus_by_size;  // GB/s, the best of each size in bytes
+  std::uint64_t bus_sizes_left_out = 0;
+  std::optional<double> wall_seconds;  // of the command that `log --run` started
+  std::vector<LogCost> costs;          // of settings, where a run without them was measured too
   // bytes that each rank sends to each other, modelled from collectives, rings and trees; (source,
   // destination)
   std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;

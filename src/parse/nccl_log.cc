@@ -1,9 +1,11 @@
 #include "parse/nccl_log.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/text.h"
 #include "parse/nccl_log_ras.h"
+#include "parse/nccl_log_scan.h"
 #include "parse/nccl_log_state.h"
 
 namespace topotune::parse {
@@ -39,9 +41,12 @@ struct NcclLogParser::Impl {
   bool json_possible = true;
 
   void line(std::string_view text);
+  void line_with_head(std::string_view text, std::size_t length, int head);
+  std::size_t whole_lines(std::string_view chunk);
   void records(std::string_view text);
   void record(const LogRecord& one);
-  void remember_head(std::string_view head);
+  void statement(const LogRecord& one);
+  void known_head(int head, std::string_view text, std::string_view message);
   void end_line(std::string_view text);
   void keep_json(std::string_view chunk);
 };
@@ -49,8 +54,17 @@ struct NcclLogParser::Impl {
 void NcclLogParser::Impl::record(const LogRecord& one) {
   auto& s = state;
   if (one.level != LogLevel::banner) ++s.log.library_lines;
-  s.site = one.host.empty() ? -1 : log::site_of(s, one);
+  if (!one.host.empty())
+    s.enter(log::site_of(s, one));
+  else
+    s.site = -1;
   s.time = one.time;
+  statement(one);
+}
+
+// What a record says; the site is known.
+void NcclLogParser::Impl::statement(const LogRecord& one) {
+  auto& s = state;
   if (one.level == LogLevel::warn) {
     log::add_problem(s, one);
     return;
@@ -62,10 +76,6 @@ void NcclLogParser::Impl::record(const LogRecord& one) {
     s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
 }
 
-void NcclLogParser::Impl::remember_head(std::string_view head) {
-  if (state.heads.find(head) < 0) state.heads.add(head, state.site);
-}
-
 void NcclLogParser::Impl::records(std::string_view text) {
   RecordReader reader(text, state.known_hosts);
   LogRecord one;
@@ -75,7 +85,7 @@ void NcclLogParser::Impl::records(std::string_view text) {
     if (first && reader.foreign().size() > 24) log::foreign_line(state, reader.foreign());
     record(one);
     if (first && reader.head_length() > 0 && state.site >= 0)
-      remember_head(text.substr(0, reader.head_length()));
+      state.heads.add(text.substr(0, reader.head_length()), state.site);
     first = false;
   }
   if (!first) return;
@@ -88,14 +98,55 @@ void NcclLogParser::Impl::records(std::string_view text) {
   }
 }
 
-void NcclLogParser::Impl::line(std::string_view text) {
-  ++state.log.lines;
-  ++state.at.line;
-  if (text.empty()) return;
-  if (log::collective_by_head(state, text)) {
+constexpr std::string_view kBehindHead = "] NCCL INFO ";
+
+// Length of what stands before "] NCCL INFO ", the first or second ']' of a line (a launcher's tag may have
+// one); 0 when there is none.
+std::size_t head_length(std::string_view text) {
+  std::size_t from = 0;
+  for (int brackets = 0; brackets < 3; ++brackets) {
+    const auto room = std::min(text.size(), log::Head::kLongest + 1);
+    if (from >= room) return 0;
+    const void* found = std::memchr(text.data() + from, ']', room - from);
+    if (found == nullptr) return 0;
+    const auto close = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+    if (text.substr(close).starts_with(kBehindHead)) return close;
+    from = close + 1;
+  }
+  return 0;
+}
+
+// A line that begins with a head seen before.
+void NcclLogParser::Impl::known_head(int head, std::string_view text, std::string_view message) {
+  if (log::collective_by_head(state, head, message)) {
     ++state.log.library_lines;
     return;
   }
+  if (find_from(message, "CCL ", 0) != std::string_view::npos) {  // maybe another record on the same line
+    records(text);
+    return;
+  }
+  LogRecord one;
+  one.message = trim_message_end(message);
+  ++state.log.library_lines;
+  state.enter(state.heads.at(head).site);
+  state.time = {};
+  statement(one);
+}
+
+void NcclLogParser::Impl::line(std::string_view text) {
+  const auto length = head_length(text);
+  const int head =
+      length == 0 ? -1
+                  : state.heads.find(text.substr(0, length), log::HeadCache::hash_of(text.substr(0, length)));
+  line_with_head(text, length, head);
+}
+
+void NcclLogParser::Impl::line_with_head(std::string_view text, std::size_t length, int head) {
+  ++state.log.lines;
+  ++state.at.line;
+  if (text.empty()) return;
+  if (head >= 0) return known_head(head, text, text.substr(length + kBehindHead.size()));
   if (text.front() == '{') {
     if (const auto inner = unwrap_json_line(text)) {
       for (const auto part : lines(*inner)) records(part);
@@ -105,12 +156,49 @@ void NcclLogParser::Impl::line(std::string_view text) {
   records(text);
 }
 
-void NcclLogParser::Impl::end_line(std::string_view text) {
-  if (carry.empty() && !carry_full) {
-    if (text.size() > kLongestLine) ++state.log.overlong;
-    line(text.substr(0, kLongestLine));
-    return;
+// Lines that lie whole in one piece, some at a time: what the later ones need is fetched from memory while
+// the earlier ones are read. Returns how many bytes were taken.
+std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
+  struct Ahead {
+    std::string_view text;
+    std::size_t length = 0;
+    std::uint64_t hash = 0;
+    int head = -1;
+  };
+  constexpr std::size_t kAhead = 24;
+  std::array<Ahead, kAhead> ahead;
+  std::size_t taken = 0;
+  while (true) {
+    std::size_t n = 0;
+    for (; n < kAhead; ++n) {
+      const void* found = std::memchr(chunk.data() + taken, '\n', chunk.size() - taken);
+      if (found == nullptr) break;
+      auto& a = ahead[n];
+      a.text = chunk.substr(taken,
+                            static_cast<std::size_t>(static_cast<const char*>(found) - chunk.data()) - taken);
+      taken += a.text.size() + 1;
+      a.length = head_length(a.text);
+      a.hash = log::HeadCache::hash_of(a.text.substr(0, a.length));
+      if (a.length > 0) state.heads.fetch(a.hash);
+    }
+    if (n == 0) return taken;
+    for (std::size_t i = 0; i < n; ++i)
+      ahead[i].head = ahead[i].length == 0 ? -1 : state.heads.guess(ahead[i].hash);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& a = ahead[i];
+      const auto head = a.text.substr(0, a.length);
+      int known = a.head;
+      if (a.length > 0 && (known < 0 || !state.heads.at(known).is(head)))
+        known = state.heads.find(head, a.hash);
+      if (a.text.size() > kLongestLine) ++state.log.overlong;
+      line_with_head(a.text.substr(0, kLongestLine), a.length, known);
+    }
   }
+}
+
+// The end of the line that `carry` begins.
+void NcclLogParser::Impl::end_line(std::string_view text) {
+  if (carry.size() + text.size() > kLongestLine) carry_full = true;
   carry.append(text.substr(0, kLongestLine - std::min(kLongestLine, carry.size())));
   if (carry_full) ++state.log.overlong;
   line(carry);
@@ -152,13 +240,14 @@ void NcclLogParser::begin_file(std::string name) {
 void NcclLogParser::feed(std::string_view chunk) {
   if (impl_->state.log.files.empty()) begin_file("");
   impl_->keep_json(chunk);
-  while (!chunk.empty()) {
-    const void* found = std::memchr(chunk.data(), '\n', chunk.size());
-    if (found == nullptr) break;
-    const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - chunk.data());
-    impl_->end_line(chunk.substr(0, length));
-    chunk.remove_prefix(length + 1);
+  if (!impl_->carry.empty() || impl_->carry_full) {
+    const auto end = chunk.find('\n');
+    if (end != std::string_view::npos) {
+      impl_->end_line(chunk.substr(0, end));
+      chunk.remove_prefix(end + 1);
+    }
   }
+  if (impl_->carry.empty() && !impl_->carry_full) chunk.remove_prefix(impl_->whole_lines(chunk));
   const auto room = kLongestLine - std::min(kLongestLine, impl_->carry.size());
   if (chunk.size() > room) impl_->carry_full = true;
   impl_->carry.append(chunk.substr(0, room));

@@ -138,7 +138,7 @@ bool communicator_line(State& state, std::string_view text) {
     state.instances.back().site = state.site;
     site->instances.push_back(index);
   }
-  site->call_instance = -1;  // a pointer may name another communicator from here on
+  ++state.epoch;  // a pointer may name another communicator from here on
   auto& instance = state.instances[static_cast<std::size_t>(index)];
   store(instance, f);
   const bool ends =

@@ -343,10 +343,10 @@ void Merger::list_ranks() {
     std::ranges::sort(out_.ranks, {}, &model::LogRank::rank);
     return;
   }
-  for (const auto& [key, text] : s_.bracket_of_rank) {
-    auto& kept =
-        brackets_[group_of_scope_[static_cast<std::size_t>(key >> 24U)]][static_cast<int>(key & 0xffffffU)];
-    if (kept.empty() || text < kept) kept = text;
+  for (const auto& [key, bracket] : s_.bracket_of_rank) {
+    if (bracket.length == 0) continue;
+    auto& kept = brackets_[group_of_scope_[key.scope]][static_cast<int>(key.rank)];
+    if (kept.empty() || bracket.view() < kept) kept = std::string(bracket.view());
   }
   if (main_ >= 0) ranks_of(main_);
   for (std::size_t i = 0; i < groups_.size(); ++i)
@@ -526,13 +526,15 @@ void Merger::list_collectives() {
   for (std::size_t gi = 0; gi < groups_.size(); ++gi) {
     const auto& g = groups_[gi];
     std::map<int, std::uint64_t> most, sum;
-    for (const int i : g.instances) {
-      const auto& calls = instance(i).calls;
-      for (std::size_t shape = 0; shape < calls.size(); ++shape) {
-        if (calls[shape] == 0) continue;
+    for (std::size_t shape = 0; shape < s_.calls.size(); ++shape) {
+      const auto& calls = s_.calls[shape];
+      for (const int i : g.instances) {
+        if (static_cast<std::size_t>(i) >= calls.size()) break;  // instances are in rising order
+        const auto n = calls[static_cast<std::size_t>(i)];
+        if (n == 0) continue;
         auto& m = most[static_cast<int>(shape)];
-        m = std::max<std::uint64_t>(m, calls[shape]);
-        sum[static_cast<int>(shape)] += calls[shape];
+        m = std::max<std::uint64_t>(m, n);
+        sum[static_cast<int>(shape)] += n;
       }
     }
     for (const auto& [shape, calls] : most) {

@@ -240,6 +240,19 @@ void RecordReader::fix_glued_host(Mark& mark) const {
   mark.record.host = known;
 }
 
+// A launcher's tag and the head, where they may stand before other lines too: no time, no other program's
+// words.
+std::size_t RecordReader::repeated_head(const Mark& mark) const {
+  constexpr std::string_view kWord = "] NCCL INFO ";
+  const auto& r = mark.record;
+  if (r.level != LogLevel::info || !r.dev || !r.time.empty() || mark.start > 24) return 0;
+  const auto tag = line_.substr(0, mark.start);
+  const auto digits = static_cast<std::size_t>(std::ranges::count_if(tag, is_digit));
+  if (digits > 8 || tag.find_first_of("{\"") != kNone) return 0;
+  const auto end = mark.message - std::min(mark.message, kWord.size());
+  return line_.substr(end).starts_with(kWord) ? end : 0;
+}
+
 bool RecordReader::next(LogRecord& record) {
   if (!started_) {
     started_ = true;
@@ -252,6 +265,7 @@ bool RecordReader::next(LogRecord& record) {
     foreign_ = line_.substr(0, more_ ? ahead_.start : kNone);
     ahead_.record.shared_line = false;
     if (more_) ahead_.record.time = time_before(foreign_);
+    if (more_ && head_length_ == 0) head_length_ = repeated_head(ahead_);
   }
   if (!more_) return false;
   Mark mark = ahead_;

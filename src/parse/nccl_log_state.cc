@@ -49,6 +49,16 @@ bool ChannelSet::contains(int channel) const {
   return word - 2 < high_.size() && (high_[word - 2] & bit) != 0;
 }
 
+void State::catch_up() {
+  auto& to = sites[static_cast<std::size_t>(site)];
+  auto& head = heads.at(std::exchange(to.last_head, -1));
+  head.dirty = false;
+  to.current = head.instance;
+  const auto& shape = shapes[static_cast<std::size_t>(head.shape)];
+  to.last_op = static_cast<int>(shape.op);
+  to.last_bytes = shape.count * model::datatype_bytes(ops[static_cast<int>(shape.datatype)]).value_or(0);
+}
+
 int site_of(State& state, const LogRecord& record) {
   if (record.host.empty()) return -1;
   std::array<char, 300> buffer;  // host, pid and device in one key
