@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "parse/nccl_log_ras.h"
@@ -46,7 +47,9 @@ struct NcclLogParser::Impl {
   void records(std::string_view text);
   void record(const LogRecord& one);
   void statement(const LogRecord& one);
-  void known_head(int head, std::string_view text, std::string_view message);
+  bool understand_escaped(const LogRecord& one);
+  bool known_head(int head, std::string_view message);
+  void pieces(std::string_view text);
   void end_line(std::string_view text);
   void keep_json(std::string_view chunk);
 };
@@ -70,10 +73,26 @@ void NcclLogParser::Impl::statement(const LogRecord& one) {
     return;
   }
   if (one.level == LogLevel::call || one.level == LogLevel::trace) return;
-  if (log::understand(s, one)) return;
+  if (log::understand(s, one) || understand_escaped(one)) return;
   ++s.log.unrecognised;
   if (s.log.unrecognised_samples.size() < kSamples)
     s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
+}
+
+// A page's source: "0 -&gt; 1".
+bool NcclLogParser::Impl::understand_escaped(const LogRecord& one) {
+  if (one.message.size() > 4096 || find_from(one.message, "&gt;", 0) == std::string_view::npos) return false;
+  std::string plain;
+  for (std::size_t i = 0; i < one.message.size(); ++i) {
+    const auto rest = one.message.substr(i);
+    const bool more = rest.starts_with("&gt;");
+    const bool less = rest.starts_with("&lt;");
+    plain.push_back(more ? '>' : less ? '<' : rest.front());
+    if (more || less) i += 3;
+  }
+  auto unescaped = one;
+  unescaped.message = plain;
+  return log::understand(state, unescaped);
 }
 
 void NcclLogParser::Impl::records(std::string_view text) {
@@ -116,22 +135,33 @@ std::size_t head_length(std::string_view text) {
   return 0;
 }
 
-// A line that begins with a head seen before.
-void NcclLogParser::Impl::known_head(int head, std::string_view text, std::string_view message) {
+// A line that begins with a head seen before; false: it has to be taken apart.
+bool NcclLogParser::Impl::known_head(int head, std::string_view message) {
   if (log::collective_by_head(state, head, message)) {
     ++state.log.library_lines;
-    return;
+    return true;
   }
-  if (find_from(message, "CCL ", 0) != std::string_view::npos) {  // maybe another record on the same line
-    records(text);
-    return;
-  }
+  if (find_from(message, "CCL ", 0) != std::string_view::npos) return false;  // maybe another record
+  if (std::memchr(message.data(), '\0', message.size()) != nullptr) return false;
   LogRecord one;
   one.message = trim_message_end(message);
   ++state.log.library_lines;
   state.enter(state.heads.at(head).site);
   state.time = {};
   statement(one);
+  return true;
+}
+
+// NULs stand where bytes are missing: what is before and behind them is read by itself.
+void NcclLogParser::Impl::pieces(std::string_view text) {
+  const bool last = std::exchange(state.unterminated, true);
+  while (!text.empty()) {
+    const auto end = text.find('\0');
+    if (end == std::string_view::npos) state.unterminated = last;
+    if (const auto piece = text.substr(0, end); !trim(piece).empty()) records(piece);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  state.unterminated = last;
 }
 
 void NcclLogParser::Impl::line(std::string_view text) {
@@ -146,12 +176,17 @@ void NcclLogParser::Impl::line_with_head(std::string_view text, std::size_t leng
   ++state.log.lines;
   ++state.at.line;
   if (text.empty()) return;
-  if (head >= 0) return known_head(head, text, text.substr(length + kBehindHead.size()));
+  if (head >= 0 && known_head(head, text.substr(length + kBehindHead.size()))) return;
+  if (std::memchr(text.data(), '\0', text.size()) != nullptr) return pieces(text);
   if (text.front() == '{') {
     if (const auto inner = unwrap_json_line(text)) {
       for (const auto part : lines(*inner)) records(part);
       return;
     }
+  }
+  if (text.size() > 2 && text.front() == '"') {  // a cell of a table
+    text = trim_message_end(text.substr(1));
+    if (text.ends_with('"')) text.remove_suffix(1);
   }
   records(text);
 }

@@ -149,7 +149,7 @@ bool local_connection(State& state, Scope& scope, const Connection& c, std::stri
   const bool known = via.starts_with("P2P") || via.starts_with("SHM") || via.starts_with("NVLS") ||
                      via.starts_with("COLLNET");
   if (!known || is_cut_transport(via) || (state.unterminated && !is_whole_transport(via)) ||
-      via.size() > 64 || via.find_first_of("\n\r") != std::string_view::npos)
+      via.size() > 64 || via.find_first_of("\n\r[]<>:?*") != std::string_view::npos)
     return false;
   if (state.edges.size() >= kMaxEdges) {
     ++state.log.cut;

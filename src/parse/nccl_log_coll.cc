@@ -36,10 +36,20 @@ constexpr std::array kSpellings{Spelling{"TREE", "Tree"},
                                 Spelling{"SIMPLE", "Simple"},
                                 Spelling{"NVLSTREE", "NVLSTree"}};
 
+// The name, or what is printed where it is new; "" where it can be no name.
 std::string_view spelled(std::string_view printed) {
   for (const auto& s : kSpellings)
     if (iequals(s.printed, printed)) return s.name;
-  return printed.size() <= 64 ? printed : printed.substr(0, 64);
+  const bool word = printed.size() <= 64 && std::ranges::all_of(printed, [](char c) {
+                      return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+                    });
+  return word ? printed : std::string_view{};
+}
+
+// "LL", "LL128", "Simple"; "" for anything else: the line is cut.
+std::string_view protocol_name(std::string_view printed) {
+  const auto name = spelled(printed);
+  return std::ranges::find(kProtocols, name) == kProtocols.end() ? std::string_view{} : name;
 }
 
 bool is_operation(std::string_view word) {
@@ -475,8 +485,8 @@ bool choice(State& state, int op, std::uint64_t bytes, Cursor in) {
     if (!in.ok() || first < 0 || last < first || last >= kMaxChannel) return false;
   }
   const auto algorithm = algo_number ? numbered_algorithm(state, *algo_number) : spelled(algo);
-  const auto protocol =
-      proto_number ? (*proto_number < 3 ? kProtocols[*proto_number] : std::string_view{}) : spelled(proto);
+  const auto protocol = proto_number ? (*proto_number < 3 ? kProtocols[*proto_number] : std::string_view{})
+                                     : protocol_name(proto);
   if (algorithm.empty() || protocol.empty()) return false;
   keep_tuning(state, op, bytes, algorithm, protocol, first, last, time);
   return true;

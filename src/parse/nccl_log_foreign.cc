@@ -169,8 +169,9 @@ bool named_bandwidth(State& state, std::string_view text) {
 }  // namespace
 
 void foreign_line(State& state, std::string_view line) {
-  const auto text = trim(line);
-  if (text.empty() || text.size() > 4096) return;
+  if (line.size() > 4096) return;
+  const auto text = trim(trim_message_end(line));
+  if (text.empty()) return;
   if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 64) {
     if (tests_header(state, text.substr(hash)) || bus_bandwidth(state, text)) return;
   }

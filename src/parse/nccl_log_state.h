@@ -101,8 +101,9 @@ struct Instance {
 // One (host, process, device) of the log: what a prefix names.
 struct Site {
   int host = 0, pid = -1, dev = -1;
-  int current = -1;  // the communicator that this site last spoke of
-  int pending = -1;  // scope whose communicator is not yet told
+  std::uint64_t records = 0;  // taken apart
+  int current = -1;           // the communicator that this site last spoke of
+  int pending = -1;           // scope whose communicator is not yet told
   std::vector<int> instances;
   std::string cpus;
   int version = -1;    // index into State::versions
@@ -287,6 +288,7 @@ struct State {
   // The current record is of this site.
   void enter(int where) {
     site = where;
+    if (where >= 0) ++sites[static_cast<std::size_t>(where)].records;
     if (where >= 0 && sites[static_cast<std::size_t>(where)].last_head >= 0) catch_up();
   }
   void catch_up();
