@@ -60,7 +60,7 @@ const LogSetting* p2p_switch(const LogView& v) {
   return s != nullptr && (s->value == "LOC" || s->value == "0") ? s : nullptr;
 }
 
-// "26.9 GB/s bus bandwidth at 1 GiB with NCCL_P2P_DISABLE=1, 329.5 without it": where a run without it was
+// "26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it": where a run without it was
 // measured.
 std::string cost_of(const LogView& v, const std::string& setting) {
   for (const auto& c : v.log.costs) {
@@ -68,9 +68,9 @@ std::string cost_of(const LogView& v, const std::string& setting) {
     const auto names = fmt::format("{}", fmt::join(c.settings, " and "));
     const auto* them = c.settings.size() == 1 ? "it" : "them";
     if (c.with_gbytes_per_s && c.without_gbytes_per_s)
-      return fmt::format("measured: {:.1f} GB/s bus bandwidth{} with {}, {:.1f} without {}",
-                         *c.with_gbytes_per_s, c.bytes == 0 ? "" : fmt::format(" at {} bytes", c.bytes),
-                         names, *c.without_gbytes_per_s, them);
+      return fmt::format("measured: {:.1f} GB/s with {}, {:.1f} without {} (bus bandwidth{})",
+                         *c.with_gbytes_per_s, names, *c.without_gbytes_per_s, them,
+                         c.bytes == 0 ? "" : fmt::format(" at {} bytes", c.bytes));
     if (c.with_seconds && c.without_seconds)
       return fmt::format("measured: the command took {:.1f} s with {}, {:.1f} s without {}", *c.with_seconds,
                          names, *c.without_seconds, them);

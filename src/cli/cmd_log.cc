@@ -70,7 +70,7 @@ int verdict_status(const model::Diagnosis& diagnosis, const std::string& fail_on
 
 std::string document(const model::NcclLog& log, const model::Diagnosis& diagnosis, const std::string& name,
                      const LogOptions& options, const Globals& globals) {
-  if (globals.json) return emit::nccl_log_json(log, diagnosis, name);
+  if (globals.json) return emit::nccl_log_json(log, diagnosis, name, {options.timeline});
   std::string text;
   if (options.matrix) text += emit::nccl_log_matrix(log);
   if (options.timeline) text += emit::nccl_log_timeline(log);
@@ -110,13 +110,16 @@ int compare(const LogOptions& options, const Globals& globals) {
     if (!is_log(*log)) return report(no_log(name, *log));
     logs.push_back(std::move(*log));
   }
-  return write_result(globals,
-                      emit::nccl_log_compare(logs[0], options.compare[0], logs[1], options.compare[1]));
+  const auto comparison = emit::compare_nccl_logs(logs[0], options.compare[0], logs[1], options.compare[1]);
+  return write_result(globals, globals.json ? emit::nccl_log_compare_json(comparison)
+                                            : emit::nccl_log_compare_text(comparison));
 }
 
 // Reads while the log grows; the answer is printed anew when new lines have come, and at the end.
 int follow(const LogOptions& options, const Globals& globals) {
   const auto& name = options.files[0];
+  const auto machine = machine_of(options, globals);
+  if (!machine) return report(machine.error());
   parse::NcclLogParser parser;
   parser.begin_file(name == "-" ? "stdin" : name);
   std::uint64_t fed = 0;
@@ -131,7 +134,7 @@ int follow(const LogOptions& options, const Globals& globals) {
     if (fed == shown || globals.json) return;
     shown = fed;
     const auto log = parser.snapshot();
-    const auto diagnosis = checks::diagnose_log(log, nullptr, name);
+    const auto diagnosis = checks::diagnose_log(log, machine->get(), name);
     write_result(globals, "\n" + document(log, diagnosis, name, options, globals));
   };
   const auto read = host::read_stream(

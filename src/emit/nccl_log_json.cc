@@ -218,6 +218,18 @@ Json finding_json(const Finding& f) {
   return out;
 }
 
+Json step_json(const LogStep& s, const NcclLog& log) {
+  Json out;
+  put_place(out, s.at, log);
+  out["time"] = text(s.time);
+  out["communicator"] = s.communicator;
+  out["op"] = printable(s.op);
+  out["datatype"] = printable(s.datatype);
+  out["count"] = s.count;
+  out["times"] = s.times;
+  return out;
+}
+
 Json cost_json(const LogCost& c) {
   return {{"settings", texts(c.settings)},
           {"bytes", c.bytes == 0 ? Json(nullptr) : Json(c.bytes)},
@@ -267,7 +279,8 @@ Json ring_channels_json(const NcclLog& log) {
 
 }  // namespace
 
-std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name) {
+std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name,
+                          const LogJsonOptions& options) {
   Json out;
   out["schema"] = "topotune.nccl-log/1";
   out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
@@ -310,6 +323,10 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
   if (log.problems_left_out > 0) out["problems_left_out"] = log.problems_left_out;
   if (auto measured = measured_json(log); !measured.is_null()) out["measured"] = std::move(measured);
+  if (options.timeline) {
+    out["timeline"] = array_of(log.timeline, [&](const LogStep& s) { return step_json(s, log); });
+    out["timeline_complete"] = log.timeline_complete;
+  }
   out["verdict"] = name_of(verdict_of(diagnosis));
   out["findings"] = array_of(diagnosis.findings, finding_json);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

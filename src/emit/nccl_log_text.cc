@@ -287,6 +287,16 @@ std::string nccl_log_text(const NcclLog& log, const Diagnosis& diagnosis, const 
   return text + "\n";
 }
 
+namespace {
+
+// "  rank0.log" where several files were read.
+std::string file_of(const NcclLog& log, const LogLine& at) {
+  const auto index = static_cast<std::size_t>(at.file);
+  return log.files.size() < 2 || index >= log.files.size() ? "" : "  " + printable(log.files[index]);
+}
+
+}  // namespace
+
 std::string nccl_log_timeline(const NcclLog& log) {
   if (log.timeline.empty())
     return "no COLL lines: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL prints them\n";
@@ -297,9 +307,10 @@ std::string nccl_log_timeline(const NcclLog& log) {
     const auto bytes =
         call_bytes(s.op, s.datatype, s.count,
                    at < log.communicators.size() ? log.communicators[at].nranks : std::nullopt);
-    text += fmt::format("{:>9}  {:<20} {:<5} {:<14} {:>10} {:<11} {:>7}\n", s.at.line,
+    text += fmt::format("{:>9}  {:<20} {:<5} {:<14} {:>10} {:<11} {:>7}{}\n", s.at.line,
                         printable(s.time.substr(0, 20)), s.communicator, printable(s.op),
-                        bytes ? bytes_text(static_cast<double>(*bytes)) : "?", s.datatype, s.times);
+                        bytes ? bytes_text(static_cast<double>(*bytes)) : "?", s.datatype, s.times,
+                        file_of(log, s.at));
   }
   if (!log.timeline_complete) text += "… the rest is left out\n";
   return text;

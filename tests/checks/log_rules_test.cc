@@ -205,7 +205,7 @@ TEST(LogRules, TheCostOfASwitchIsMeasuredWhereItWas) {
   const auto d = diagnose_log(log, nullptr, "x");
   EXPECT_EQ(
       find(d, "LOG06")->impact,
-      "measured: 26.9 GB/s bus bandwidth at 1073741824 bytes with NCCL_P2P_DISABLE=1, 329.5 without it");
+      "measured: 26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it (bus bandwidth at 1073741824 bytes)");
   EXPECT_EQ(find(d, "LOG05")->remedy, "remove NCCL_P2P_DISABLE");
 }
 
@@ -214,7 +214,7 @@ TEST(LogRules, RemediesAreWords) {
                                       "Call to ibv_create_cq failed with error Cannot allocate memory"}) {
     const auto d = diagnose(warning(text));
     ASSERT_FALSE(d.findings.empty());
-  
+
     EXPECT_NE(d.findings[0].remedy.find("shm") == std::string::npos,
               d.findings[0].remedy.find("ulimit") == std::string::npos);
   }

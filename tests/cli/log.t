@@ -4,8 +4,8 @@ EXPECT: NCCL 2.27.3, CUDA 12.9
 EXPECT: 2 ranks on 1 node, 2 channels
 EXPECT: SHM/direct/direct, 2 channels
 EXPECT: error LOG06
-EXPECT: NVLink exists between these GPUs
-EXPECT: NCCL_P2P_DISABLE=1
+EXPECT: NCCL_P2P_DISABLE=1: NVLink exists between these GPUs
+EXPECT: measured here: 11.5 GB/s
 
 NAME: findings do not set the exit status unless asked
 RUN: topotune log $DATA/logs/p2p_off.log --json --fail-on error
@@ -78,13 +78,12 @@ NAME: what a variable costs: the command once more without it
 RUN: NCCL_P2P_DISABLE=1 topotune log --run --ab -- sh -c 'f=$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/"); if [ "$NCCL_P2P_DISABLE" ]; then cp $DATA/logs/p2p_off.log "$f"; else cp $DATA/logs/nvlink.log "$f"; fi'
 EXPECT: NCCL_P2P_DISABLE=1: 11.5 GB/s with it, 150.2 without it, at 4.0 MiB (8 %)
 EXPECT: error LOG06
-EXPECT: measured: 11.5 GB/s bus bandwidth at 4194304 bytes with NCCL_P2P_DISABLE=1, 150.2 without it
+EXPECT: measured: 11.5 GB/s with NCCL_P2P_DISABLE=1, 150.2 without it (bus bandwidth at 4194304 bytes)
 STDERR: once more without NCCL_P2P_DISABLE
 
 NAME: a variable in the command itself is taken out of it
-RUN: topotune log --run --ab --json -- env NCCL_P2P_DISABLE=1 sh -c 'f=$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/"); if [ "$NCCL_P2P_DISABLE" ]; then cp $DATA/logs/p2p_off.log "$f"; else cp $DATA/logs/nvlink.log "$f"; fi; echo of the job'
+RUN: topotune log --run --ab --json -- env NCCL_P2P_DISABLE=1 sh -c 'f=$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/"); if [ "$NCCL_P2P_DISABLE" ]; then cp $DATA/logs/p2p_off.log "$f"; else cp $DATA/logs/nvlink.log "$f"; fi; echo of the job' | python3 -m json.tool
 EXPECT: "without_bus_gbytes_per_s": 150.25
-NOT: of the job
 STDERR: of the job
 
 NAME: a variable that cannot be taken away is said, not compared
@@ -135,3 +134,14 @@ RUN: mkdir m; for i in $(seq 300); do cat $DATA/logs/p2p_off.log; done > m/job.l
 STATUS: 2
 EXPECT: topotune.findings/1
 EXPECT: LOG06
+
+NAME: a comparison as JSON
+RUN: topotune log --json --compare $DATA/logs/nvlink.log $DATA/logs/p2p_off.log
+EXPECT: topotune.nccl-log-diff/1
+EXPECT: "what": "NCCL_P2P_DISABLE"
+EXPECT: "best"
+
+NAME: the calls in their order as JSON
+RUN: topotune log --json --timeline $DATA/logs/nvlink.log
+EXPECT: "timeline"
+EXPECT: "op": "AllReduce"
