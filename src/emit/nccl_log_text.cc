@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 
@@ -110,21 +111,22 @@ std::string class_of(const std::string& transport) {
 std::string transports_text(const NcclLog& log) {
   if (log.edges.empty()) return "";
   struct Sum {
-    int pairs = 0, channels = 0, gdr = 0, no_gdr = 0;
+    std::set<std::tuple<int, int, int>> pairs;  // communicator, from, to
+    int channels = 0, gdr = 0, no_gdr = 0;
     std::set<std::string> kinds;
   };
   std::map<std::string, Sum> sums;
   for (const auto& e : log.edges) {
     auto& s = sums[class_of(e.transport)];
-    ++s.pairs;
+    s.pairs.emplace(e.communicator.value_or(-1), e.src, e.dst);
     s.channels += e.channels;
     s.kinds.insert(e.transport);
     if (e.gdr) ++(*e.gdr ? s.gdr : s.no_gdr);
   }
   std::string text = "\nWho talks to whom\n";
   for (const auto& [name, s] : sums) {
-    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channels", printable(name), s.pairs,
-                        s.pairs == 1 ? ", " : "s,", s.channels);
+    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channels", printable(name), s.pairs.size(),
+                        s.pairs.size() == 1 ? ", " : "s,", s.channels);
     if (s.gdr + s.no_gdr > 0)
       text += fmt::format(", GPUDirect on {} of {}", s.gdr, s.gdr + s.no_gdr);
     else if (s.kinds.size() > 1 || *s.kinds.begin() != name)
