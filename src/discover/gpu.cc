@@ -108,6 +108,16 @@ model::GpuState state_of(const NvmlGpu& seen, const std::string& id) {
   return state;
 }
 
+// NVSwitches that NVML names and the bus does not show (a guest may see only the GPUs).
+void add_switches(const NvmlGpu& seen, model::Topology& topology) {
+  for (const auto& link : seen.links) {
+    if (link.active != true || link.remote_type != "switch" || link.remote_bus_id.empty()) continue;
+    const bool known =
+        std::ranges::find(topology.switches, link.remote_bus_id, &model::PciSwitch::bdf) != topology.switches.end();
+    if (!known) topology.switches.push_back({link.remote_bus_id, link.remote_bus_id, "nvswitch"});
+  }
+}
+
 // One GPU that NVML counts. A device that NVML lost is still a GPU, with a diagnostic.
 void add_nvml_gpu(const NvmlGpu& seen, const std::map<std::string, std::string>& gpu_at, Machine& machine) {
   Gpu gpu;
@@ -122,6 +132,7 @@ void add_nvml_gpu(const NvmlGpu& seen, const std::map<std::string, std::string>&
   if (!gpu.pci_vendor) gpu.pci_vendor = seen.vendor;
   if (!gpu.pci_device) gpu.pci_device = seen.device;
   fill_links(seen, gpu_at, gpu);
+  add_switches(seen, machine.topology);
   if (seen.c2c_links.value_or(0) > 0) {
     gpu.c2c = model::C2cLink{*seen.c2c_links, {}};
     if (seen.c2c_gbytes_per_s) gpu.c2c->per_link = GBytesPerSec{*seen.c2c_gbytes_per_s};
