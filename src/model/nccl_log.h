@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -270,6 +271,7 @@ struct NcclLog {
   bool versions_differ_in_job = false;  // ranks of one communicator
   std::vector<CallMismatch> mismatches;
   std::vector<RasCount> ras;
+  std::set<int> watchdog_ranks;  // PyTorch: ranks that waited until a collective timed out
   std::vector<std::string> hosts;
   std::vector<std::string> gpu_names;      // of the nccl-tests header
   bool benchmark = false;                  // nccl-tests output is in the log

@@ -82,15 +82,12 @@ bool rccl_banner(State& state, std::string_view line) {
 bool watchdog(State& state, std::string_view line) {
   const auto at = find_from(line, "atchdog caught collective operation timeout", 0);
   if (at == std::string_view::npos) return false;
-  const auto begin = line.rfind("[", at);
-  Cursor rank_in(line.substr(begin == std::string_view::npos ? 0 : begin));
-  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - 1)));
-  auto& made = state.log.notes.back();
+  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - std::min<std::size_t>(at, 1))));
   const auto rank_at = line.substr(0, at).rfind("ank ");
-  if (rank_at != std::string_view::npos && made.count == 1) {
-    Cursor in(line.substr(rank_at + 4));
-    if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank) made.rank = *rank;
-  }
+  if (rank_at == std::string_view::npos) return true;
+  Cursor in(line.substr(rank_at + 4));
+  if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank)
+    state.log.watchdog_ranks.insert(*rank);
   return true;
 }
 
