@@ -1,5 +1,6 @@
 #include "parse/nccl_log.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/cpuset.h"
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"

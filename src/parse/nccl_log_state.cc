@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "base/text.h"
 #include "parse/nccl_log_scan.h"
