@@ -165,11 +165,13 @@ std::optional<std::string> translated_message(sv text) { return message(text, kD
 bool is_prose(sv text) {
   int in_a_row = 0;
   for (auto word : words(text)) {
+    const bool listed = word.ends_with(',');  // values of a list are no sentence
     while (!word.empty() && sv(",;:.?)").find(word.back()) != sv::npos) word.remove_suffix(1);
-    const bool plain =
-        word.size() > 1 && std::ranges::all_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool plain = word.size() > 1 && word != "topotune" &&
+                       std::ranges::all_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
     in_a_row = plain ? in_a_row + 1 : 0;
     if (in_a_row == 2) return true;
+    if (listed) in_a_row = 0;
   }
   return false;
 }
