@@ -9,6 +9,7 @@ dir=$1 out=$2 jobs=$3 seconds=$4 runs=$5
 shift 5
 [ $# -gt 0 ] || set -- $(cd "$dir" && ls -d fuzz_* | grep -v '\.' | sed 's/^fuzz_//')
 shards=${SHARDS:-4}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0:quarantine_size_mb=8}  # twice as fast
 mkdir -p "$out"
 export dir out seconds runs shards
 end=$(($(date +%s) + seconds))
@@ -17,12 +18,12 @@ shard() {
   name=$1 n=$2
   work=$out/work/$name
   log=$out/$name.$n.log
-  mkdir -p "$work"
+  mkdir -p "$work" "tests/fuzz/corpus/$name"
   left=$((end - $(date +%s)))
   [ "$left" -gt 0 ] || exit 0
   # shellcheck disable=SC2086
   ${LOADER:-} "$dir/fuzz_$name" -runs=$((runs / shards + 1)) -max_total_time=$left -max_len=${MAX_LEN:-1024} -timeout=10 \
-    -rss_limit_mb=3000 -reload=60 -print_final_stats=1 -artifact_prefix="$out/$name-" "$work" "tests/fuzz/corpus/$name" \
+    -rss_limit_mb=3000 -entropic=0 -reload=60 -print_final_stats=1 -artifact_prefix="$out/$name-" "$work" "tests/fuzz/corpus/$name" \
     >"$log" 2>&1 || echo "$name FAILED: $(grep -E 'ERROR|SUMMARY|runtime error' "$log" | head -n 1)" >>"$out/failed.txt"
 }
 export -f shard

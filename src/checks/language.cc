@@ -57,6 +57,14 @@ Messages read_messages() {
     for (const auto literal : message.literals) message.fixed += literal.size();
     out.with_holes.push_back(std::move(message));
   }
+  // Texts of the catalogue, as parts of others.
+  for (const auto& row : catalogue()) {
+    const auto* translated = find_translation(row.id);
+    if (translated == nullptr) continue;
+    out.whole.emplace(row.title, translated->title);
+    out.whole.emplace(row.impact, translated->impact);
+    out.whole.emplace(row.remedy, translated->remedy);
+  }
   std::ranges::stable_sort(out.with_holes, std::ranges::greater{}, &Message::fixed);
   return out;
 }

@@ -8,10 +8,12 @@
 #include <ctime>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/folder_input.h"
 #include "discover/discover.h"
 #include "host/live_host.h"
 #include "host/recorded_host.h"
+#include "parse/nccl_log_blank.h"
 #include "parse/recognise.h"
 #include "parse/sysfs_proc.h"
 
@@ -73,7 +75,8 @@ Error unrecognised(std::string_view text) {
 }
 
 Result<const parse::Format*> format_for(std::string_view text, const Globals& globals) {
-  const auto* format = globals.kind.empty() ? parse::recognise(text) : parse::format_of(globals.kind);
+  const auto* format =
+      globals.kind.empty() ? parse::recognise(parse::without_nccl_lines(text)) : parse::format_of(globals.kind);
   if (format != nullptr) return format;
   if (globals.kind.empty()) return tl::unexpected(unrecognised(text));
   return fail(Errc::usage, "--kind {}: no such kind of input", globals.kind);
@@ -112,7 +115,8 @@ Result<Input> load_text(const std::string& name, std::string text, const Globals
   input.kind = input.machine.topology.source.kind;
   input.raw_text = std::move(text);
   input.name = name;
-  add_other_commands(input);
+  // An XML document is nothing else; a matrix may be one of several texts in a paste.
+  if (!trim(input.raw_text).starts_with('<')) add_other_commands(input);
   return input;
 }
 
