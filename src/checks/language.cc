@@ -136,7 +136,7 @@ void translate_text(std::string& text, sv own, sv translated, bool may_replace) 
   if (text.empty()) return;
   if (text == own)
     text = translated;
-  else if (auto better = message(text, kDepth))
+  else if (auto better = message(text, kDepth); better && !is_prose(*better))  // not half of it
     text = std::move(*better);
   else if (may_replace && is_prose(text))
     text = translated;
