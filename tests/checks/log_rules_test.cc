@@ -295,28 +295,30 @@ TEST(LogRules, TheWatchdogNamesWhoWaited) {
   EXPECT_EQ(find(diagnose(text), "LOG21"), nullptr);
   text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
   EXPECT_NE(find(diagnose(text), "LOG21"), nullptr);
-  TEST(LogRules, TheCostOfASwitchIsMeasuredWhereItWas) {
-    auto log =
-        parse::parse_nccl_log(kNvlinkGraph + line("a", 0, "NCCL_P2P_DISABLE set by environment to 1") + kShm);
-    EXPECT_THAT(find(diagnose_log(log, nullptr, "x"), "LOG06")->impact, testing::HasSubstr("host memory"));
-    log.costs.push_back({{"NCCL_P2P_DISABLE=1"}, 1U << 30U, 26.9, 329.5, 30.0, 20.0});
-    const auto d = diagnose_log(log, nullptr, "x");
-    EXPECT_EQ(
-        find(d, "LOG06")->impact,
-        "measured: 26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it (bus bandwidth at 1073741824 bytes)");
-    EXPECT_EQ(find(d, "LOG05")->remedy, "remove NCCL_P2P_DISABLE");
-  }
+}
 
-  TEST(LogRules, RemediesAreWords) {
-    for (const std::string_view text : {"Call to posix_fallocate failed : No space left on device",
-                                        "Call to ibv_create_cq failed with error Cannot allocate memory"}) {
-      const auto d = diagnose(warning(text));
-      ASSERT_FALSE(d.findings.empty());
+TEST(LogRules, TheCostOfASwitchIsMeasuredWhereItWas) {
+  auto log =
+      parse::parse_nccl_log(kNvlinkGraph + line("a", 0, "NCCL_P2P_DISABLE set by environment to 1") + kShm);
+  EXPECT_THAT(find(diagnose_log(log, nullptr, "x"), "LOG06")->impact, testing::HasSubstr("host memory"));
+  log.costs.push_back({{"NCCL_P2P_DISABLE=1"}, 1U << 30U, 26.9, 329.5, 30.0, 20.0});
+  const auto d = diagnose_log(log, nullptr, "x");
+  EXPECT_EQ(
+      find(d, "LOG06")->impact,
+      "measured: 26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it (bus bandwidth at 1073741824 bytes)");
+  EXPECT_EQ(find(d, "LOG05")->remedy, "remove NCCL_P2P_DISABLE");
+}
 
-      EXPECT_NE(d.findings[0].remedy.find("shm") == std::string::npos,
-                d.findings[0].remedy.find("ulimit") == std::string::npos);
-    }
+TEST(LogRules, RemediesAreWords) {
+  for (const std::string_view text : {"Call to posix_fallocate failed : No space left on device",
+                                      "Call to ibv_create_cq failed with error Cannot allocate memory"}) {
+    const auto d = diagnose(warning(text));
+    ASSERT_FALSE(d.findings.empty());
+
+    EXPECT_NE(d.findings[0].remedy.find("shm") == std::string::npos,
+              d.findings[0].remedy.find("ulimit") == std::string::npos);
   }
+}
 
 }  // namespace
 }  // namespace topotune::checks
