@@ -13,7 +13,7 @@ allowed() {
     checks) echo checks parse host model base data ;;
     lint) echo lint checks parse model base data ;;
     plan) echo plan checks model base data ;;
-    act) echo act model base ;;
+    act) echo act host model base ;;
     launch) echo launch discover parse plan host model base ;;
     emit) echo emit model base data ;;
     cli) ls ;;

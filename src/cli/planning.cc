@@ -120,8 +120,8 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
 }
 
 model::Diagnosis diagnose(const Input& input, const JobTexts& texts, checks::Evidence& evidence,
-                          const Globals& globals) {
-  auto out = checks::run(evidence);
+                          MachineRules rules, const Globals& globals) {
+  auto out = rules == MachineRules::judge ? checks::run(evidence) : model::Diagnosis{};
   for (const auto& [name, log] : texts.logs)
     append(out,
            checks::diagnose_log(log, input.machine.topology.gpus.empty() ? nullptr : &input.machine, name));
@@ -185,30 +185,35 @@ Result<Planned> plan_for(const PlanRequest& request, const Globals& globals) {
   if (!job) return tl::unexpected(job.error());
   auto input = load_input(request.input, globals);
   if (!input) return tl::unexpected(input.error());
-  auto texts = texts_of(request, *input, globals);
+  return plan_input(request, std::move(*input), std::move(*job), MachineRules::judge, globals);
+}
+
+Result<Planned> plan_input(const PlanRequest& request, Input input, plan::Job job, MachineRules rules,
+                           const Globals& globals) {
+  auto texts = texts_of(request, input, globals);
   if (!texts) return tl::unexpected(texts.error());
-  const auto paths = model::paths_of(input->machine.topology);
+  const auto paths = model::paths_of(input.machine.topology);
   checks::Evidence evidence;
-  evidence.machine = &input->machine;
+  evidence.machine = &input.machine;
   evidence.paths = &paths;
-  evidence.raw_text = input->raw_text;
-  evidence.nccl_version = nccl_version(*input, *texts, globals);
-  evidence.multi_node_job = plan::multi_node(*job);
-  const auto diagnosis = diagnose(*input, *texts, evidence, globals);
+  evidence.raw_text = input.raw_text;
+  evidence.nccl_version = nccl_version(input, *texts, globals);
+  evidence.multi_node_job = plan::multi_node(job);
+  const auto diagnosis = diagnose(input, *texts, evidence, rules, globals);
   plan::Situation situation;
-  situation.machine = &input->machine;
+  situation.machine = &input.machine;
   situation.paths = &paths;
   situation.diagnosis = &diagnosis;
   situation.settings = settings_of(*texts);
   situation.conf_files = texts->conf_files;
-  situation.job = *job;
+  situation.job = job;
   situation.nccl_version = evidence.nccl_version;
   situation.ucx_version =
-      !globals.ucx_version.empty() ? globals.ucx_version : input->machine.ucx.value.value_or("");
+      !globals.ucx_version.empty() ? globals.ucx_version : input.machine.ucx.value.value_or("");
   situation.any_cpus = request.any_cpus;
   auto made = plan::make_plan(situation);
-  if (!made) return in_file(made.error(), request.input == "live" ? "live" : input->name);
-  return Planned{std::move(*input), std::move(*job), std::move(*made)};
+  if (!made) return in_file(made.error(), input.name);
+  return Planned{std::move(input), std::move(job), std::move(*made)};
 }
 
 }  // namespace topotune::cli

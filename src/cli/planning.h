@@ -36,4 +36,9 @@ struct Planned {
 // Reads the input, diagnoses it together with the job's configuration, and plans.
 Result<Planned> plan_for(const PlanRequest& request, const Globals& globals);
 
+// The same for an input that was read already. `rules`: whether the machine itself is diagnosed too.
+enum class MachineRules { judge, skip };
+Result<Planned> plan_input(const PlanRequest& request, Input input, plan::Job job, MachineRules rules,
+                           const Globals& globals);
+
 }  // namespace topotune::cli

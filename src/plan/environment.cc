@@ -63,7 +63,7 @@ void remove_harmful(Draft& draft) {
   std::set<std::string> seen;
   std::map<std::string, std::set<std::string>> files;
   for (const auto& finding : draft.situation.diagnosis->findings) {
-    if (!finding.action.starts_with(kUnset)) continue;
+    if (!finding.action.starts_with(kUnset) || finding.severity == model::Severity::info) continue;
     const auto name = finding.action.substr(kUnset.size());
     if (const auto file = conf_file_of(draft, finding.file); !file.empty()) files[file].insert(name);
     if (seen.insert(name).second) draft.actions.push_back(removal(finding, name, setting_of(draft, name)));
