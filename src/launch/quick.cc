@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "host/files.h"
 #include "parse/pci_text.h"
+#include "parse/sysfs_pci.h"
 #include "parse/sysfs_proc.h"
 
 namespace topotune::launch {

@@ -159,6 +159,7 @@ Result<bool> set_value(Job& job, std::string_view key, std::string_view value) {
   if (key == "interface") return set_text(job.interface, key, value);
   if (key == "launcher") return set_launcher(job, value);
   if (key == "message_bytes") return set_messages(job, value);
+  if (key == "port_gbits") return set_number(job.port_gbits, key, value, 10'000);
   if (key == "cable_m") return set_number(job.cable_m, key, value, 100'000);
   if (key == "rate_limit_gbits") return set_number(job.rate_limit_gbits, key, value, 10'000);
   if (key == "binding")

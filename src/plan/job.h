@@ -28,6 +28,7 @@ struct Job {
   std::optional<int> dscp;                                // 0..63: the lossless class of the fabric
   std::optional<std::string> interface;                   // netdev that joins the nodes for bootstrap
   std::optional<int> mtu;                                 // of the Ethernet fabric, every hop
+  std::optional<double> port_gbits;                       // of the switch's host ports
   std::optional<double> cable_m;                          // longest cable between host and switch
   std::optional<double> rate_limit_gbits;                 // share of one NIC for this tenant
   std::optional<int> workers;                             // loader processes of a rank
