@@ -3,8 +3,26 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/folder_input.h"
 
 namespace topotune::cli {
+
+Result<std::string> acting_root(const std::string& root, const Globals& globals) {
+  if (!globals.sysroot.empty())
+    return tl::unexpected(Error{Errc::unsupported,
+                                "--sysroot is a recorded machine: nothing is changed there",
+                                {},
+                                {},
+                                {},
+                                "--root DIR acts on a prepared tree"});
+  if (!root.empty() && !is_folder(root)) return fail(Errc::not_found, "--root {}: not a folder", root);
+  return root;
+}
+
+void add_root_option(CLI::App& verb, std::string& root) {
+  verb.add_option("--root", root, "act on the tree below DIR instead of the machine (tests, images)")
+      ->type_name("DIR");
+}
 
 std::string accounts_text(const act::ApplyReport& report) {
   std::string out;

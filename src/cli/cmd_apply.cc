@@ -14,7 +14,7 @@ namespace {
 
 struct ApplyVerb {
   PlanRequest request;
-  std::string plan_file;
+  std::string plan_file, root;
   bool yes = false;
   act::ApplyOptions act;
   std::vector<std::string> only, skip;
@@ -42,7 +42,9 @@ Result<model::Plan> read_plan(const std::string& name) {
 
 Result<model::Plan> plan_of(const ApplyVerb& options, const Globals& globals) {
   if (!options.plan_file.empty() && options.plan_file != "live") return read_plan(options.plan_file);
-  auto planned = plan_for(options.request, globals);
+  auto below = globals;
+  below.sysroot = options.root;
+  auto planned = plan_for(options.request, below);
   if (!planned) return tl::unexpected(planned.error());
   return std::move(planned->plan);
 }
@@ -62,6 +64,8 @@ Result<bool> choose(const ApplyVerb& options, model::Plan& plan) {
 }
 
 int apply(const ApplyVerb& options, const Globals& globals) {
+  const auto root = acting_root(options.root, globals);
+  if (!root) return report(root.error());
   auto plan = plan_of(options, globals);
   if (!plan) return report(plan.error());
   if (const auto chosen = choose(options, *plan); !chosen) return report(chosen.error());
@@ -74,7 +78,7 @@ int apply(const ApplyVerb& options, const Globals& globals) {
     if (!globals.quiet) fmt::print(stderr, "topotune: nothing was changed; --yes does it\n");
     return kOk;
   }
-  act::System system(globals.sysroot);
+  act::System system(*root);
   const auto done = act::apply(system, *plan, options.act);
   if (!done) return report(done.error());
   const auto text = globals.json ? accounts_json(*done, "topotune.apply/1")
@@ -98,6 +102,7 @@ void add_apply(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("PLAN", options->plan_file,
                    "a file of `topotune plan --json` made here; without one this machine is planned for now");
   add_job_options(*verb, options->request);
+  add_root_option(*verb, options->root);
   verb->add_flag("--yes", options->yes, "do it; without it the plan is only printed");
   verb->add_flag("--disruptive", options->act.disruptive, "also changes that interrupt traffic (MTU)");
   verb->add_option("--only", options->only, "only this action (repeatable)")->type_name("ID");

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/nccl_xml_check.h"
 #include "cli/planning.h"
+#include "cli/versions_output.h"
 #include "emit/nccl_xml.h"
 #include "emit/plan_files.h"
 #include "emit/plan_json.h"
@@ -18,7 +20,7 @@ struct PlanOptions {
   PlanRequest request;
   std::string form;      // --emit
   std::string nccl_xml;  // --check-nccl-xml FILE
-  bool scenario = false;
+  bool scenario = false, versions = false;
   CLI::Option* given = nullptr;  // INPUT
 };
 
@@ -39,6 +41,18 @@ int write_form(const std::string& name, const Planned& planned, const Globals& g
                       ""});
 }
 
+// Status 2 where something is violated.
+int write_versions(const PlanOptions& options, const Globals& globals) {
+  const auto input = load_input(options.request.input, globals);
+  if (!input) return report(input.error());
+  const auto rows =
+      plan::version_matrix(input->machine, globals.nccl_version, globals.ucx_version, globals.driver_version);
+  const int written = write_result(globals, globals.json ? versions_json(rows) : versions_text(rows));
+  if (written != kOk) return written;
+  return std::ranges::any_of(rows, [](const auto& row) { return row.fit == plan::Fit::violated; }) ? kError
+                                                                                                   : kOk;
+}
+
 std::string forms_text() {
   std::string out = "Forms (--emit):\n";
   for (const auto& form : emit::plan_forms()) out += fmt::format("  {:<16} {}\n", form.name, form.what);
@@ -55,6 +69,7 @@ std::optional<Error> unknown_form(const std::string& name) {
 int plan(const PlanOptions& options, const Globals& globals) {
   if (options.scenario)
     return write_result(globals, globals.json ? emit::scenario_json() : emit::scenario_text());
+  if (options.versions) return write_versions(options, globals);
   if (!options.nccl_xml.empty())
     return check_nccl_xml(options.nccl_xml,
                           options.given->count() > 0 ? std::optional(options.request.input) : std::nullopt,
@@ -81,10 +96,14 @@ void add_plan(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--check-nccl-xml", options->nccl_xml,
                    "would NCCL read this topology file, and as what it is meant?")
       ->type_name("FILE");
+  verb->add_flag("--versions", options->versions,
+                 "print which versions fit together, with sources, and what of it this machine violates");
   verb->add_flag("--scenario", options->scenario,
                  "print the table: which settings for which cards, nodes and models, and why");
   verb->footer(forms_text() +
-               "A plan changes nothing. Exit status: 0 a plan was made, 3 it could not be made.\n"
+               "A plan changes nothing. Exit status: 0 a plan was made, 3 it could not be made; 1 and 2 are "
+               "verdicts of --check-nccl-xml\n"
+               "and --versions.\n"
                "Examples:\n"
                "  topotune plan                               this machine\n"
                "  topotune plan node7.capture --json          a recorded machine, as topotune.plan/1\n"

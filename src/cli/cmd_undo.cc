@@ -8,9 +8,16 @@ namespace topotune::cli {
 
 namespace {
 
-int undo(const act::UndoOptions& options, const Globals& globals) {
-  act::System system(globals.sysroot);
-  const auto done = act::undo(system, options);
+struct UndoVerb {
+  act::UndoOptions act;
+  std::string root;
+};
+
+int undo(const UndoVerb& options, const Globals& globals) {
+  const auto root = acting_root(options.root, globals);
+  if (!root) return report(root.error());
+  act::System system(*root);
+  const auto done = act::undo(system, options.act);
   if (!done) return report(done.error());
   if (done->accounts.empty() && !globals.json) {
     if (!globals.quiet) fmt::print(stderr, "topotune: nothing to undo\n");
@@ -25,10 +32,11 @@ int undo(const act::UndoOptions& options, const Globals& globals) {
 }  // namespace
 
 void add_undo(CLI::App& app, Globals& globals, int& status) {
-  const auto options = std::make_shared<act::UndoOptions>();
+  const auto options = std::make_shared<UndoVerb>();
   auto* verb = app.add_subcommand("undo", "take back what apply changed, newest first, and verify it");
-  verb->add_flag("--dry-run", options->dry_run, "say what would be restored; change nothing");
-  verb->add_flag("--force", options->force, "restore also what another hand has changed since");
+  add_root_option(*verb, options->root);
+  verb->add_flag("--dry-run", options->act.dry_run, "say what would be restored; change nothing");
+  verb->add_flag("--force", options->act.force, "restore also what another hand has changed since");
   verb->footer(
       "Exit status: 0 everything is as before (or there was nothing), 3 not everything.\n"
       "Examples:\n"

@@ -5,6 +5,7 @@
 
 #include "act/verify.h"
 #include "base/text.h"
+#include "cli/act_output.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
 #include "parse/nccl_log.h"
@@ -19,7 +20,7 @@ using act::Proof;
 
 struct VerifyOptions {
   PlanRequest request;
-  std::string plan_file, log_file;
+  std::string plan_file, log_file, root;
   std::vector<std::string> pids;  // "4711" or "4711=GPU3"
 };
 
@@ -30,7 +31,9 @@ tl::unexpected<Error> about(Error error, const std::string& name) {
 
 Result<model::Plan> plan_of(const VerifyOptions& options, const Globals& globals) {
   if (options.plan_file.empty() || options.plan_file == "live") {
-    auto planned = plan_for(options.request, globals);
+    auto below = globals;
+    if (!options.root.empty()) below.sysroot = options.root;
+    auto planned = plan_for(options.request, below);
     if (!planned) return tl::unexpected(planned.error());
     return std::move(planned->plan);
   }
@@ -156,7 +159,7 @@ std::string json_of(const std::vector<Check>& checks) {
 int verify(const VerifyOptions& options, const Globals& globals) {
   const auto plan = plan_of(options, globals);
   if (!plan) return report(plan.error());
-  const act::System system(globals.sysroot);
+  const act::System system(options.root.empty() ? globals.sysroot : options.root);  // reading only
   auto checks = act::verify_actions(system, *plan);
   const auto add = [&](Result<std::vector<Check>> more) -> std::optional<int> {
     if (!more) return report(more.error());
@@ -188,6 +191,7 @@ void add_verify(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("PLAN", options->plan_file,
                    "a file of `topotune plan --json`; without one this machine is planned for now");
   add_job_options(*verb, options->request);
+  add_root_option(*verb, options->root);
   verb->add_option("--pid", options->pids, "a running rank, PID or PID=GPU (repeatable)")->type_name("PID");
   verb->add_option("--log", options->log_file, "an NCCL log of the job (NCCL_DEBUG=INFO)")->type_name("FILE");
   verb->footer(

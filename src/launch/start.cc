@@ -90,6 +90,7 @@ Error replace_by(const std::vector<std::string>& command) {
   std::vector<std::string> copy = command;
   for (auto& word : copy) words.push_back(word.data());
   words.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // an ignored signal would stay ignored in the command
   ::execvp(words[0], words.data());
   const int number = errno;
   return Error{number == ENOENT ? Errc::not_found : Errc::denied,

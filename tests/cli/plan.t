@@ -53,7 +53,7 @@ EXPECT: printf '%s\n' 0 > /proc/sys/kernel/numa_balancing
 
 NAME: switch configuration with thresholds from rate and cable
 RUN: topotune plan "$DATA/machines/guest.capture" --set dscp=26 --set port_gbits=400 --set cable_m=30 --emit sonic | grep -v '^//' | python3 -c 'import json,sys; print(json.load(sys.stdin)["BUFFER_PROFILE"]["topotune_lossless"]["xoff"])'
-EXPECT: 91136
+EXPECT: 92160
 
 NAME: a form that does not exist
 RUN: topotune plan "$DATA/machines/guest.capture" --emit word
@@ -85,7 +85,7 @@ STATUS: 3
 STDERR: plan.json: a plan for
 
 NAME: apply, verify and undo in a tree
-RUN: python3 "$DATA/launch/fake_node.py" node; sed 's/"kind": "capture"/"kind": "live"/' <(topotune plan "$DATA/machines/guest.capture" --json) > plan.json; topotune --sysroot node apply plan.json --yes -q --only numa-balancing-off --only numa-balancing-file && cat node/proc/sys/kernel/numa_balancing && ls node/etc/sysctl.d && topotune --sysroot node undo && cat node/proc/sys/kernel/numa_balancing && ls node
+RUN: python3 "$DATA/launch/fake_node.py" node; sed 's/"kind": "capture"/"kind": "live"/' <(topotune plan "$DATA/machines/guest.capture" --json) > plan.json; topotune apply --root node plan.json --yes -q --only numa-balancing-off --only numa-balancing-file && cat node/proc/sys/kernel/numa_balancing && ls node/etc/sysctl.d && topotune undo --root node && cat node/proc/sys/kernel/numa_balancing && ls node
 EXPECT: done        numa-balancing-off: /proc/sys/kernel/numa_balancing: 1 -> 0
 EXPECT: 90-topotune.conf
 EXPECT: numa-balancing-file
@@ -93,16 +93,16 @@ EXPECT: numa-balancing-off
 NOT: etc
 
 NAME: a plan that wants more than the table is refused before anything is done
-RUN: mkdir node; printf '%s' '{"schema":"topotune.plan/1","source":{"kind":"live","name":"live"},"actions":[{"id":"x","kind":"file","target":"/etc/passwd","value":"x","reason":"r","rule":null,"precondition":null,"read_back":null,"undo":null,"scope":"boot","risk":"low","basis":"convention","automatic":true}],"bindings":[]}' > plan.json; topotune --sysroot node apply plan.json --yes -q; s=$?; ls node; exit $s
+RUN: mkdir node; printf '%s' '{"schema":"topotune.plan/1","source":{"kind":"live","name":"live"},"actions":[{"id":"x","kind":"file","target":"/etc/passwd","value":"x","reason":"r","rule":null,"precondition":null,"read_back":null,"undo":null,"scope":"boot","risk":"low","basis":"convention","automatic":true}],"bindings":[]}' > plan.json; topotune apply --root node plan.json --yes -q; s=$?; ls node; exit $s
 STATUS: 3
 STDERR: x: /etc/passwd: not a file that this program writes; nothing was changed
 
 NAME: nothing to undo
-RUN: mkdir node; topotune --sysroot node undo
+RUN: mkdir node; topotune undo --root node
 STDERR: nothing to undo
 
 NAME: verify says what does not hold
-RUN: python3 "$DATA/launch/fake_node.py" node; topotune plan "$DATA/machines/guest.capture" --json > plan.json; topotune --sysroot node verify plan.json
+RUN: python3 "$DATA/launch/fake_node.py" node; topotune plan "$DATA/machines/guest.capture" --json > plan.json; topotune verify --root node plan.json
 STATUS: 2
 EXPECT: fails    numa-balancing-off: 1; expected /proc/sys/kernel/numa_balancing reads 0
 
@@ -119,3 +119,13 @@ NAME: run without a command
 RUN: topotune run
 STATUS: 64
 STDERR: topotune: run: no command
+
+NAME: versions that do not fit
+RUN: topotune plan "$DATA/machines/h200x2-vm.capture" --versions --driver-version 470.1
+STATUS: 2
+EXPECT: violated  cuda-runtime 13 to below 14 with driver 580
+
+NAME: nothing is done on a recorded tree
+RUN: mkdir node; topotune undo --sysroot node
+STATUS: 3
+STDERR: topotune: --sysroot is a recorded machine: nothing is changed there
