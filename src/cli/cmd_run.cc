@@ -23,9 +23,8 @@ struct RunOptions {
   std::string topology;  // INPUT that stands for the machine; "" this one
   std::string memory = "preferred";
   std::string report_file;
-  std::vector<std::string> keep;
+  std::vector<std::string> keep, command;
   bool dry_run = false, per_gpu = false, no_env = false;
-  CLI::App* verb = nullptr;
 };
 
 // What one process gets.
@@ -38,12 +37,6 @@ struct Start {
   std::vector<launch::EnvironmentChange> changes;
   std::vector<std::string> notes;
 };
-
-std::vector<std::string> command_of(const RunOptions& options) {
-  auto words = options.verb->remaining();
-  if (!words.empty() && words.front() == "--") words.erase(words.begin());
-  return words;
-}
 
 Result<Planned> make_plan(const RunOptions& options, const Globals& globals) {
   auto request = options.request;
@@ -313,7 +306,7 @@ int run_per_gpu(const RunOptions& options, const Globals& globals, const Planned
 }
 
 int run(const RunOptions& options, const Globals& globals) {
-  const auto command = command_of(options);
+  const auto& command = options.command;
   if (command.empty() && !options.dry_run)
     return report(Error{Errc::usage, "run: no command", {}, {}, {}, "topotune run -- CMD ARGUMENTS"});
   const auto rank = launch::detect_rank(launch::process_environment());
@@ -339,8 +332,8 @@ void add_run(CLI::App& app, Globals& globals, int& status) {
   const auto options = std::make_shared<RunOptions>();
   auto* verb = app.add_subcommand(
       "run", "start a command bound to its GPU's CPUs and memory, with the planned variables");
-  options->verb = verb;
-  verb->prefix_command();
+  verb->add_option("CMD", options->command, "the command and its arguments; what follows it is its own");
+  verb->positionals_at_end();
   add_job_options(*verb, options->request);
   verb->add_flag("--dry-run", options->dry_run, "say what would be done; start nothing");
   verb->add_flag("--per-gpu", options->per_gpu,

@@ -97,6 +97,7 @@ std::optional<std::string> nccl_conf(const model::Plan& plan) {
 }
 
 std::optional<std::string> docker(const model::Plan& plan) {
+  if (plan.bindings.empty() && plan.actions.empty()) return std::nullopt;
   std::string out = "--gpus=all --ulimit memlock=-1 --ulimit stack=67108864 --ipc=host --network=host";
   const bool rdma = std::ranges::any_of(plan.bindings, [](const auto& b) { return !b.nic_names.empty(); });
   if (rdma) out += " --device=/dev/infiniband --cap-add=IPC_LOCK";

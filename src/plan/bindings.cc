@@ -82,6 +82,17 @@ std::string said_cpus(const Gpu& gpu, const NumaNode* home) {
   return gpu.cpus ? "CPUs that the input prints for the GPU" : "";
 }
 
+// A matrix whose CPU columns are altered or cut by a cpuset (TOPO17, TOPO18) tells nothing about the
+// machine's CPUs.
+const model::Finding* against_columns(const Situation& situation) {
+  if (situation.diagnosis == nullptr ||
+      situation.machine->topology.source.kind != model::SourceKind::nvidia_smi_topo)
+    return nullptr;
+  for (const auto& finding : situation.diagnosis->findings)
+    if (finding.rule == "TOPO17" || finding.rule == "TOPO18") return &finding;
+  return nullptr;
+}
+
 Result<Binding> bind_one(const Situation& situation, const Gpu& gpu, const std::optional<CpuSet>& usable,
                          const CpuSet& reserved) {
   const auto& topology = situation.machine->topology;
@@ -89,6 +100,10 @@ Result<Binding> bind_one(const Situation& situation, const Gpu& gpu, const std::
   Binding out;
   out.gpu = gpu.id;
   out.bdf = gpu.bdf;
+  if (const auto* finding = against_columns(situation)) {
+    out.why = fmt::format("the CPU columns of this matrix cannot be used ({})", finding->rule);
+    return out;
+  }
   const auto near = near_cpus(gpu, home);
   if (!near) {
     out.cpus = usable.value_or(CpuSet{});

@@ -219,7 +219,10 @@ void name_interface(Draft& draft) {
 // better.
 void say_gdr(Draft& draft) {
   for (const auto& pair : model::pairs_of(draft.topology(), *draft.situation.paths)) {
-    if (pair.type != model::PathType::phb && pair.type != model::PathType::node) continue;
+    const bool rdma = std::ranges::any_of(draft.topology().nics, [&](const model::Nic& nic) {
+      return nic.rdma && std::ranges::find(pair.nics, nic.id) != pair.nics.end();
+    });
+    if (!rdma || (pair.type != model::PathType::phb && pair.type != model::PathType::node)) continue;
     draft.notes.push_back(
         fmt::format("NCCL_NET_GDR_LEVEL is left at its default (PXB): {} reaches its NIC by {}; measure "
                     "NCCL_NET_GDR_LEVEL={} "

@@ -39,7 +39,9 @@ TEST_P(BadJob, IsOneExactLine) {
   const auto job = parse_job(GetParam().text);
   ASSERT_FALSE(job);
   EXPECT_THAT(job.error().text, HasSubstr(GetParam().said));
-  if (GetParam().line > 0) EXPECT_EQ(job.error().line, GetParam().line);
+  if (GetParam().line > 0) {
+    EXPECT_EQ(job.error().line, GetParam().line);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -113,6 +113,16 @@ TEST(Bindings, AnUnknownNodeLeavesEverythingAndSaysSo) {
   EXPECT_THAT(plan->bindings[0].why, HasSubstr("not known"));
 }
 
+TEST(Bindings, AMatrixThatACpusetCutBindsNothing) {
+  Made made;
+  made.machine.topology.source.kind = model::SourceKind::nvidia_smi_topo;
+  made.diagnosis.findings = {checks::finding("TOPO18", "matrix", "", "", {})};
+  const auto plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->bindings[0].cpus.empty());
+  EXPECT_THAT(plan->bindings[0].why, HasSubstr("TOPO18"));
+}
+
 model::Finding unset(const char* name, model::Severity severity = model::Severity::error) {
   model::Finding finding;
   finding.rule = "NCCL02";
@@ -223,7 +233,9 @@ TEST(Environment, TheGidIndexFollowsTheVersion) {
     ASSERT_TRUE(plan);
     const auto* gid = action(*plan, "set-NCCL_IB_GID_INDEX");
     EXPECT_EQ(gid != nullptr, set) << version;
-    if (gid != nullptr) EXPECT_EQ(gid->value, "3");
+    if (gid != nullptr) {
+      EXPECT_EQ(gid->value, "3");
+    }
   }
 }
 
