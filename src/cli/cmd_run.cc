@@ -40,6 +40,7 @@ struct Start {
 
 Result<Planned> make_plan(const RunOptions& options, const Globals& globals) {
   auto request = options.request;
+  request.is_rank = true;
   auto job = job_of(request);
   if (!job) return tl::unexpected(job.error());
   if (!options.topology.empty()) {

@@ -96,10 +96,10 @@ Result<JobTexts> texts_of(const PlanRequest& request, const Input& input, const 
     take(out, text.name, environ_of(out.logs.back().second), parse::ConfigKind::environ);
   }
   if (auto taken = take_files(out, request); !taken) return tl::unexpected(taken.error());
-  if (input.kind == model::SourceKind::live && request.own_environment) {
-    if (globals.sysroot.empty()) take(out, "environment", environ_text(), parse::ConfigKind::environ);
-    take_conf_files(out, globals);
-  }
+  const bool live = input.kind == model::SourceKind::live;
+  if (request.is_rank || (live && globals.sysroot.empty()))
+    take(out, "environment", environ_text(), parse::ConfigKind::environ);
+  if (live) take_conf_files(out, globals);
   return out;
 }
 

@@ -18,7 +18,7 @@ struct PlanRequest {
   std::vector<std::string> sets;       // "key=value" of the job
   std::vector<std::string> env_files;  // configuration texts of the job
   bool any_cpus = false;
-  bool own_environment = true;  // a live machine: this process's variables and nccl.conf count as the job's
+  bool is_rank = false;  // this process becomes the job: its variables count, whatever the machine is read from
 };
 
 // Adds --job, --set, --env-file and --any-cpus to a verb.

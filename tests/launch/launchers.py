@@ -5,6 +5,7 @@ Arguments: the topotune binary and the launcher (alone, openmpi, mpich, slurm). 
 """
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -59,7 +60,7 @@ class Node:
 
     def expect(self, done, ranks, launcher):
         check("%s: %d ranks started" % (launcher, ranks), done.returncode == 0, done.stdout + done.stderr)
-        seen = sorted(json.loads(line[line.index("["):]) for line in done.stdout.splitlines() if "[" in line)
+        seen = sorted(json.loads(one) for one in re.findall(r"\[\"[0-9]+\", \[[0-9, ]*\], [^\]]*\]", done.stdout))
         check("each rank once", [s[0] for s in seen] == [str(i) for i in range(ranks)], str(seen) + done.stderr)
         wanted = [[self.cpus[0 if i < 2 else 1]] for i in range(ranks)]
         check("each on its GPU's node", [s[1] for s in seen] == wanted, str(seen))
@@ -104,7 +105,8 @@ def overhead(node):
 
 def openmpi(node):
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
-    if not mpirun or b"Open MPI" not in subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE).stdout:
+    version = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) if mpirun else None
+    if not version or not (b"Open MPI" in version.stdout or b"OpenRTE" in version.stdout):
         skip("Open MPI is not installed")
     env = clean_environment()
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader")
