@@ -7,6 +7,7 @@
 #include "act/allow.h"
 #include "act/pci_config.h"
 #include "act/state.h"
+#include "base/bdf.h"
 #include "base/text.h"
 
 namespace topotune::act {
@@ -30,6 +31,17 @@ std::string shown(const std::optional<std::string>& value) {
 
 // A file of another hand is not overwritten, except one whose content the plan knew.
 bool ours(const std::string& text) { return text.starts_with("# written by topotune"); }
+
+// Interrupt numbers move from boot to boot: the vector must still be the device's.
+std::optional<Error> moved_vector(const System& system, const Action& action) {
+  const auto parts = split(action.target, '/');
+  if (action.kind != ActionKind::affinity || !action.where || parts.size() < 4) return std::nullopt;
+  const auto place = fmt::format("/sys/bus/pci/devices/{}/msi_irqs/{}", *action.where, parts[3]);
+  if (parse_bdf(*action.where) && system.exists(place)) return std::nullopt;
+  return fail(Errc::unsupported, "{}: interrupt {} does not belong to {} any more; nothing was changed",
+              action.id, parts[3], printable(*action.where))
+      .value();
+}
 
 std::optional<Error> unmet(const Action& action, const std::optional<std::string>& now) {
   const auto differs = [&] {
@@ -96,6 +108,7 @@ Result<std::vector<Step>> prepare(const System& system, const model::Plan& plan,
       step.account.outcome = Outcome::already;
       step.account.text = shown(*now);
     } else {
+      if (const auto error = moved_vector(system, action)) return tl::unexpected(*error);
       if (const auto error = unmet(action, *now)) return tl::unexpected(*error);
       if (const auto can = writable(system, action); !can) return tl::unexpected(about(action, can.error()));
     }

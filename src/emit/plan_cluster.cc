@@ -138,7 +138,7 @@ std::optional<std::string> kubernetes(const model::Plan& plan) {
 std::optional<std::string> mpijob(const model::Plan& plan) {
   if (plan.bindings.empty()) return std::nullopt;
   const auto nodes = nodes_of(plan);
-  std::string worker = pod_spec(plan, "        ");
+  std::string worker = pod_spec(plan, "          ");
   const auto run = worker.find("  command: ");
   worker.erase(worker.rfind('\n', run) + 1, worker.find('\n', run) - worker.rfind('\n', run));
   return form_head(plan, "an MPIJob (kubeflow.org/v2beta1); IMAGE, CMD and MEMORY are yours") +
@@ -150,7 +150,7 @@ std::optional<std::string> mpijob(const model::Plan& plan) {
              "        containers:\n        - name: launcher\n          image: IMAGE\n          command: "
              "[\"mpirun\", \"-np\", \"{}\", \"--bind-to\", \"none\", \"topotune\", \"run\", \"--\", "
              "\"CMD\"]\n"
-             "    Worker:\n      replicas: {}\n      template:\n       spec:\n",
+             "    Worker:\n      replicas: {}\n      template:\n        spec:\n",
              ranks_of(plan), ranks_of(plan) * static_cast<std::size_t>(nodes), nodes) +
          worker;
 }

@@ -27,7 +27,7 @@ const PlanForm* find_plan_form(std::string_view name) {
 }
 
 std::string shell_word(std::string_view word) {
-  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+  const bool plain = !word.empty() && word.front() != '=' && std::ranges::all_of(word, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
            std::string_view("-_./:,=+@%^").find(c) != std::string_view::npos;
   });

@@ -114,7 +114,7 @@ std::optional<std::string> nvue(const model::Plan& plan) {
     out += fmt::format(
                "nv set qos pfc topotune port-buffer {}\nnv set qos pfc topotune xon-threshold {}\nnv set qos "
                "pfc topotune xoff-threshold {}\nnv set qos pfc topotune cable-length {}\n",
-               c->headroom + c->xon, c->xon, c->xon, std::lround(c->cable_m)) +
+               c->headroom + c->xon, c->xon / 2, c->xon, std::lround(c->cable_m)) +
            fmt::format(
                "nv set qos congestion-control topotune traffic-class {} min-threshold-bytes {}\nnv set qos "
                "congestion-control topotune traffic-class {} max-threshold-bytes {}\nnv set qos "

@@ -94,6 +94,7 @@ CpuSet cores_for_interrupts(const Draft& draft, const CpuSet& cpus, std::size_t 
 }
 
 void move_vector(Draft& draft, const model::Interrupt& interrupt, int cpu, int node) {
+  const auto* nic = nic_named(draft, interrupt.device);
   if (interrupt.effective && interrupt.effective->to_list() == std::to_string(cpu)) return;
   model::Action action;
   action.id = fmt::format("irq-{}", interrupt.irq);
@@ -101,6 +102,7 @@ void move_vector(Draft& draft, const model::Interrupt& interrupt, int cpu, int n
   action.target = fmt::format("/proc/irq/{}/smp_affinity_list", interrupt.irq);
   action.value = std::to_string(cpu);
   if (interrupt.effective) action.observed = interrupt.effective->to_list();
+  if (nic != nullptr) action.where = nic->bdf;
   action.reason =
       fmt::format("a vector of {} on its own node {}, away from the ranks", interrupt.device, node);
   action.rule = "IRQ03";

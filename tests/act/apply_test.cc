@@ -90,6 +90,16 @@ TEST_F(ApplyTest, MissingRightsAreSaidBeforeAnythingIsWritten) {
   EXPECT_EQ(picture(), before);
 }
 
+TEST_F(ApplyTest, AnInterruptThatBelongsToAnotherDeviceNowIsLeft) {
+  auto moved = plan();
+  moved.actions[1].where = "0000:02:00.0";
+  System system(root);
+  EXPECT_THAT(apply(system, moved, {}).error().text,
+              HasSubstr("interrupt 40 does not belong to 0000:02:00.0 any more"));
+  put("/sys/bus/pci/devices/0000:02:00.0/msi_irqs/40", "msix\n");
+  EXPECT_TRUE(apply(system, moved, {})->complete());
+}
+
 TEST_F(ApplyTest, DisruptiveActionsNeedToBeAskedFor) {
   model::Plan mtu;
   mtu.actions = {action(ActionKind::sysfs, "/sys/class/net/eth7/mtu", "9000", "1500")};

@@ -75,7 +75,8 @@ TEST(PlanJson, WhatIsWrongIsNamed) {
 }
 
 TEST(PlanForms, ShellWordsAreQuoted) {
-  EXPECT_EQ(shell_word("=mlx5_0:1,mlx5_1:1"), "=mlx5_0:1,mlx5_1:1");
+  EXPECT_EQ(shell_word("mlx5_0:1,mlx5_1:1"), "mlx5_0:1,mlx5_1:1");
+  EXPECT_EQ(shell_word("=mlx5_0:1"), "'=mlx5_0:1'");  // zsh expands =word
   EXPECT_EQ(shell_word("it's $(x)"), "'it'\\''s $(x)'");
   EXPECT_EQ(shell_word(""), "''");
   const auto text = find_plan_form("shell")->render(sample());
