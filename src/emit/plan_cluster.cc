@@ -146,8 +146,8 @@ std::optional<std::string> mpijob(const model::Plan& plan) {
          fmt::format(
              "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: train\nspec:\n  "
              "slotsPerWorker: {}\n  mpiReplicaSpecs:\n    Launcher:\n      replicas: 1\n      template:\n    "
-             "   spec:\n"
-             "        containers:\n        - name: launcher\n          image: IMAGE\n          command: "
+             "    spec:\n"
+             "          containers:\n          - name: launcher\n            image: IMAGE\n            command: "
              "[\"mpirun\", \"-np\", \"{}\", \"--bind-to\", \"none\", \"topotune\", \"run\", \"--\", "
              "\"CMD\"]\n"
              "    Worker:\n      replicas: {}\n      template:\n        spec:\n",
