@@ -27,6 +27,7 @@ EMBED(machines_blackwell, "machines/nvidia-blackwell.json")
 EMBED(xids_tsv, "xids.tsv")
 EMBED(path_types_tsv, "path-types.tsv")
 EMBED(counters_tsv, "counters.tsv")
+EMBED(versions_tsv, "versions.tsv")
 
 namespace topotune::data {
 

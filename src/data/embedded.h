@@ -15,5 +15,6 @@ std::vector<std::string_view> machine_files();  // data/machines/*.json
 std::string_view xids_tsv();
 std::string_view path_types_tsv();
 std::string_view counters_tsv();
+std::string_view versions_tsv();
 
 }  // namespace topotune::data
