@@ -28,6 +28,11 @@ struct LogOptions {
 volatile std::sig_atomic_t interrupted = 0;
 void on_interrupt(int) { interrupted = 1; }
 
+// Errors of the operating system name the file themselves.
+void name_file(Error& error, const std::string& name) {
+  if (!error.file && !error.text.starts_with(name + ":")) error.file = name;
+}
+
 Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
   parse::NcclLogParser parser;
   for (const auto& name : files) {
@@ -35,7 +40,7 @@ Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
     auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
     if (!read) {
       auto error = read.error();
-      if (!error.file) error.file = name;
+      name_file(error, name);
       // What could be unpacked of a damaged file is still explained.
       if (error.code != Errc::malformed) return tl::unexpected(error);
       report(error);
@@ -144,7 +149,7 @@ int follow(const LogOptions& options, const Globals& globals) {
       name, [&](std::string_view piece) { parser.feed(piece), fed += piece.size(); }, stream);
   if (!read) {
     auto error = read.error();
-    if (!error.file) error.file = name;
+    name_file(error, name);
     return report(error);
   }
   const auto log = parser.finish();
