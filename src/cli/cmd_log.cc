@@ -297,6 +297,15 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
   auto options = std::make_shared<LogOptions>();
   auto* verb =
       app.add_subcommand("log", "explain NCCL and RCCL debug logs: who talks to whom over what, and why");
+  verb->footer(
+      "examples:\n"
+      "  topotune log job.log                       the answer on one screen\n"
+      "  topotune log rank*.log.zst --matrix        rank by rank, of logs in several files\n"
+      "  kubectl logs trainer-0 | topotune log -    from standard input; --follow while it grows\n"
+      "  topotune log job.log --topology live       against what this machine can do\n"
+      "  topotune log --compare good.log bad.log    what differs between two runs\n"
+      "  topotune log --run --ab -- ./all_reduce_perf -b 1G -e 1G -g 8\n"
+      "                                             start it, explain it, and what a variable costs");
   verb->add_option("files", options->files, "logs of one job, plain, gzip or zstd; - is standard input")
       ->type_name("FILE");
   verb->add_option("--topology", options->topology, "check the log against this machine")->type_name("INPUT");
