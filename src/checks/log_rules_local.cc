@@ -206,6 +206,15 @@ Outcome simple_order(const LogView& v) {
                               p != nullptr ? p->at : n->at)};
 }
 
+// From 2.30 on NCCL reads a link's current speed, which idle GPUs lower.
+bool reads_current_speed(const LogView& v) {
+  if (!v.log.version) return false;
+  const auto parts = split(*v.log.version, '.');
+  const auto major = parts.empty() ? std::nullopt : parse_int<int>(parts[0]);
+  const auto minor = parts.size() < 2 ? std::nullopt : parse_int<int>(parts[1]);
+  return major && minor && (*major > 2 || (*major == 2 && *minor >= 30));
+}
+
 // The PCI link that leads to each node of NCCL's printed tree.
 Outcome slow_pci(const LogView& v) {
   constexpr double kSlow = 3.0;  // GB/s: below PCIe Gen3 x4
@@ -228,6 +237,13 @@ Outcome slow_pci(const LogView& v) {
             {{v.place(at->at), fmt::format("+ PCI[{:.1f}] - {}", at->gbytes_per_s, at->to)}}, at->at));
       const auto next = above.find(at->from);
       at = next == above.end() ? nullptr : next->second;
+    }
+  }
+  if (reads_current_speed(v)) {
+    for (auto& f : found) {
+      if (!f.observed.starts_with("PCI[")) continue;
+      f.observed += "; this version reads the current speed, which idle GPUs lower: read it again under load";
+      f.severity = Severity::info;
     }
   }
   if (v.log.graph.links.empty() && found.empty()) return NotEvaluated{"no GRAPH lines"};

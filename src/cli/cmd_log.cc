@@ -28,6 +28,11 @@ struct LogOptions {
 volatile std::sig_atomic_t interrupted = 0;
 void on_interrupt(int) { interrupted = 1; }
 
+// Errors of the operating system name the file themselves.
+void name_file(Error& error, const std::string& name) {
+  if (!error.file && !error.text.starts_with(name + ":")) error.file = name;
+}
+
 Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
   parse::NcclLogParser parser;
   for (const auto& name : files) {
@@ -35,7 +40,7 @@ Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
     auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
     if (!read) {
       auto error = read.error();
-      if (!error.file) error.file = name;
+      name_file(error, name);
       // What could be unpacked of a damaged file is still explained.
       if (error.code != Errc::malformed) return tl::unexpected(error);
       report(error);
@@ -144,7 +149,7 @@ int follow(const LogOptions& options, const Globals& globals) {
       name, [&](std::string_view piece) { parser.feed(piece), fed += piece.size(); }, stream);
   if (!read) {
     auto error = read.error();
-    if (!error.file) error.file = name;
+    name_file(error, name);
     return report(error);
   }
   const auto log = parser.finish();
@@ -292,6 +297,15 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
   auto options = std::make_shared<LogOptions>();
   auto* verb =
       app.add_subcommand("log", "explain NCCL and RCCL debug logs: who talks to whom over what, and why");
+  verb->footer(
+      "examples:\n"
+      "  topotune log job.log                       the answer on one screen\n"
+      "  topotune log rank*.log.zst --matrix        rank by rank, of logs in several files\n"
+      "  kubectl logs trainer-0 | topotune log -    from standard input; --follow while it grows\n"
+      "  topotune log job.log --topology live       against what this machine can do\n"
+      "  topotune log --compare good.log bad.log    what differs between two runs\n"
+      "  topotune log --run --ab -- ./all_reduce_perf -b 1G -e 1G -g 8\n"
+      "                                             start it, explain it, and what a variable costs");
   verb->add_option("files", options->files, "logs of one job, plain, gzip or zstd; - is standard input")
       ->type_name("FILE");
   verb->add_option("--topology", options->topology, "check the log against this machine")->type_name("INPUT");

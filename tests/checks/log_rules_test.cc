@@ -191,6 +191,16 @@ TEST(LogRules, ASlowPciLinkInNcclsGraph) {
             nullptr);
 }
 
+TEST(LogRules, AnIdleLinkIsNoFaultWhereTheCurrentSpeedIsRead) {
+  const auto text = [](std::string_view version) {
+    return line("a", 0, fmt::format("NCCL version {}+cuda13.0", version)) +
+           line("a", 0, "=== System : maxBw 2.0 totalBw 24.0 ===") + line("a", 0, "CPU/0 (1/1/2)") +
+           line("a", 0, "+ PCI[2.0] - GPU/1000 (0)");
+  };
+  EXPECT_EQ(severity(diagnose(text("2.28.9")), "LOG16"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(text("2.30.7")), "LOG16"), Severity::info);
+}
+
 TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
   std::string text;
   for (int r = 0; r < 3; ++r)

@@ -57,7 +57,7 @@ STDERR: hint:
 NAME: a file that is not there
 RUN: topotune log /nonexistent.log
 STATUS: 3
-STDERR: /nonexistent.log
+STDERR: topotune: /nonexistent.log: No such file
 
 NAME: no file
 RUN: topotune log
