@@ -31,7 +31,7 @@ ibv_devinfo >$O/ibv_devinfo.txt 2>&1
 
 # plan, apply, verify, undo: with what discovery finds, then ACS, MTU and an interrupt by a plan of our own. Everything is as
 # before afterwards.
-irq=$(ls /sys/class/net/nic0/device/msi_irqs 2>/dev/null | head -n 1)
+irq=$(ls /sys/bus/pci/devices/0000:23:00.0/msi_irqs 2>/dev/null | head -n 1)
 state() {
   head -n 1 /proc/sys/kernel/numa_balancing /sys/class/net/nic0/mtu "/proc/irq/$irq/smp_affinity_list" 2>&1
   for d in 20:00.0 23:00.0 63:00.0; do setpci -s $d CAP_EXP+8.w; setpci -s $d ECAP_ACS+0x6.w 2>/dev/null; done

@@ -315,6 +315,21 @@ TEST(Pcie, AcsOnlyOfBridgesThatRedirect) {
   EXPECT_FALSE(action(*plan, "acs-0000:02:00.0")->automatic);
 }
 
+TEST(Pcie, ReadRequestsAreTheHostsBusinessInAVirtualMachine) {
+  Made made;
+  add_rails(made.machine);
+  for (auto& device : made.machine.topology.pci)
+    if (device.id == "0000:03:00.0") device.max_read_request = 512;
+  made.diagnosis.findings = {checks::finding("PCIE07", "mlx5_0", "", "", {})};
+  auto plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(action(*plan, "max-read-request-0000:03:00.0")->automatic);
+  made.machine.virtual_machine = model::Fact<bool>::of(true, "test");
+  plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(action(*plan, "max-read-request-0000:03:00.0")->automatic);
+}
+
 TEST(Network, VectorsGoToTheNicsNodeAwayFromTheRanks) {
   Made made;
   add_rails(made.machine);
