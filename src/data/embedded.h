@@ -12,5 +12,6 @@ std::string_view gpus_tsv();
 std::string_view xids_tsv();
 std::string_view path_types_tsv();
 std::string_view counters_tsv();
+std::string_view efficiency_tsv();
 
 }  // namespace topotune::data
