@@ -1,5 +1,7 @@
 #include "emit/measurement_json.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -26,11 +26,11 @@ const char* colored(bool color, MeasureStatus status) {
 std::string where_of(const Measurement& m) {
   std::string src, dst, rest;
   for (const auto& p : m.params) {
-    if (p.name == "src") src = text_of(p.value);
-    else if (p.name == "dst") dst = text_of(p.value);
-    else if (p.name == "gpu") src = text_of(p.value);
+    if (p.name == "src") src = model::text_of(p.value);
+    else if (p.name == "dst") dst = model::text_of(p.value);
+    else if (p.name == "gpu") src = model::text_of(p.value);
     else if (p.name == "bytes") rest += " " + size_text(static_cast<double>(std::get<std::int64_t>(p.value)));
-    else rest += fmt::format(" {} {}", p.name, text_of(p.value));
+    else rest += fmt::format(" {} {}", p.name, model::text_of(p.value));
   }
   const std::string ends = dst.empty() ? src : src + " -> " + dst;
   return printable(ends + (ends.empty() && !rest.empty() ? rest.substr(1) : rest));
@@ -54,7 +54,7 @@ std::string extra_of(const Measurement& m) {
   for (const auto& p : m.extra) {
     if (p.name == "ratio_to_local") text += fmt::format(", {:.2f} x local", std::get<double>(p.value));
     if (p.name == "share_of_link") text += fmt::format(", {:.0f} % of the link", std::get<double>(p.value) * 100);
-    if (p.name == "slowest") text += ", slowest " + text_of(p.value);
+    if (p.name == "slowest") text += ", slowest " + model::text_of(p.value);
     if (p.name == "slowest_gbytes_per_s") text += fmt::format(" {:.1f} GB/s", std::get<double>(p.value));
   }
   return text;
@@ -128,7 +128,7 @@ std::string measurement_csv(const model::MeasurementRun& run) {
   std::string out = "name,params,unit,median,p1,p99,ci95_low,ci95_high,samples,expected_low,expected_high,ratio,status,verified,why\n";
   for (const auto& m : run.results) {
     std::string params;
-    for (const auto& p : m.params) params += fmt::format("{}{}={}", params.empty() ? "" : " ", p.name, text_of(p.value));
+    for (const auto& p : m.params) params += fmt::format("{}{}={}", params.empty() ? "" : " ", p.name, model::text_of(p.value));
     const auto low = m.expected ? std::optional(m.expected->low) : std::nullopt;
     const auto high = m.expected ? std::optional(m.expected->high) : std::nullopt;
     const auto ci_low = m.ci95 ? std::optional(m.ci95->low) : std::nullopt;

@@ -19,9 +19,9 @@ using model::Severity;
 std::string subject_of(const Measurement& m) {
   std::string src, dst;
   for (const auto& p : m.params) {
-    if (p.name == "src") src = text_of(p.value);
-    if (p.name == "dst") dst = text_of(p.value);
-    if (p.name == "gpu") return text_of(p.value);
+    if (p.name == "src") src = model::text_of(p.value);
+    if (p.name == "dst") dst = model::text_of(p.value);
+    if (p.name == "gpu") return model::text_of(p.value);
   }
   if (!src.empty()) return src + "->" + dst;
   return m.name;
@@ -31,7 +31,7 @@ std::string subject_of(const Measurement& m) {
 std::string group_of(const Measurement& m) {
   std::string key = m.name;
   for (const auto& p : m.params) {
-    if (p.name != "src" && p.name != "dst" && p.name != "gpu") key += fmt::format(" {}={}", p.name, text_of(p.value));
+    if (p.name != "src" && p.name != "dst" && p.name != "gpu") key += fmt::format(" {}={}", p.name, model::text_of(p.value));
   }
   return m.expected ? key + fmt::format(" {:.3f}", m.expected->value()) : key;
 }
@@ -116,11 +116,6 @@ std::vector<Judgement> judge_moments(std::span<const model::GpuMoment> before,
   return out;
 }
 
-const char* name_of(Change change) {
-  constexpr const char* names[] = {"same", "better", "worse", "unclear"};
-  return names[static_cast<std::size_t>(change)];
-}
-
 namespace {
 
 // 95 % interval of median(after) / median(before), by bootstrap of both; the bare ratio where samples are few.
@@ -135,19 +130,19 @@ model::Interval ratio_interval(const Measurement& before, const Measurement& aft
   return {ratio * (1 - width), ratio * (1 + width)};
 }
 
-Change change_of(const Comparison& c, bool higher_is_better, double tolerance) {
+model::Change change_of(const model::Comparison& c, bool higher_is_better, double tolerance) {
   const bool up = c.ratio > 1 + tolerance && c.ci95.low > 1;
   const bool down = c.ratio < 1 - tolerance && c.ci95.high < 1;
-  if (up) return higher_is_better ? Change::better : Change::worse;
-  if (down) return higher_is_better ? Change::worse : Change::better;
+  if (up) return higher_is_better ? model::Change::better : model::Change::worse;
+  if (down) return higher_is_better ? model::Change::worse : model::Change::better;
   const bool narrow = c.ci95.low >= 1 - 2 * tolerance && c.ci95.high <= 1 + 2 * tolerance;
-  return narrow ? Change::same : Change::unclear;
+  return narrow ? model::Change::same : model::Change::unclear;
 }
 
 }  // namespace
 
-ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after, double tolerance) {
-  ComparedRuns out;
+model::ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after, double tolerance) {
+  model::ComparedRuns out;
   std::map<std::string, const Measurement*> old;
   for (const auto& m : before.results) {
     if (m.median && *m.median > 0) old.emplace(key_of(m), &m);
@@ -160,7 +155,7 @@ ComparedRuns compare_runs(const model::MeasurementRun& before, const model::Meas
       out.only_after.push_back(key);
       continue;
     }
-    Comparison c{key, m.unit, *found->second->median, *m.median, 1, {}, Change::unclear};
+    model::Comparison c{key, m.unit, *found->second->median, *m.median, 1, {}, model::Change::unclear};
     c.ratio = c.after / c.before;
     c.ci95 = ratio_interval(*found->second, m);
     c.change = change_of(c, m.higher_is_better(), tolerance);

@@ -21,27 +21,9 @@ std::vector<model::Judgement> judge_expected(std::span<const model::Measurement>
 std::vector<model::Judgement> judge_moments(std::span<const model::GpuMoment> before,
                                             std::span<const model::GpuMoment> after);
 
-enum class Change { same, better, worse, unclear };
-const char* name_of(Change change);
-
-// One result in two runs.
-struct Comparison {
-  std::string key;
-  std::string unit;
-  double before = 0, after = 0;  // medians
-  double ratio = 1;              // after / before
-  model::Interval ci95;          // of the ratio
-  Change change = Change::unclear;
-};
-
-struct ComparedRuns {
-  std::vector<Comparison> rows;
-  std::vector<std::string> only_before, only_after;  // keys
-};
-
 // `worse` and `better`: the ratio differs from 1 by more than `tolerance`, and so does its whole 95 % interval from 1;
 // `unclear`: the interval is wider than the tolerance on either side.
-ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after, double tolerance = 0.01);
+model::ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after, double tolerance = 0.01);
 
 // The baseline of a fleet: of each result the median of the runs' medians; samples are those medians, or the samples of
 // the one run.

@@ -107,7 +107,26 @@ struct MeasurementRun {
 };
 
 // From statuses and judgements alone: error for a failed result or an error judgement; warn for a noisy result or a
-// warning; unknown when every result is waived or there is none; ok otherwise.
+// warning; unknown when every result is waived or there is none, and for the acceptance (`all`) when no GPU was measured;
+// ok otherwise.
 Verdict verdict_of(const MeasurementRun& run);
+
+enum class Change { same, better, worse, unclear };
+const char* name_of(Change change);
+
+// One result in two runs.
+struct Comparison {
+  std::string key;
+  std::string unit;
+  double before = 0, after = 0;  // medians
+  double ratio = 1;              // after / before
+  Interval ci95;          // of the ratio
+  Change change = Change::unclear;
+};
+
+struct ComparedRuns {
+  std::vector<Comparison> rows;
+  std::vector<std::string> only_before, only_after;  // keys
+};
 
 }  // namespace topotune::model
