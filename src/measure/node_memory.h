@@ -56,7 +56,7 @@ CpuSet allowed_cpus();
 class CpuChain {
  public:
   CpuChain(NodeMemory& memory, std::uint64_t seed);
-  // Follows `loads` pointers on from where it was. Seconds a load.
+  // Follows `loads` pointers on from where it was. Seconds of this thread's time a load.
   double chase(std::uint64_t loads);
   std::uint64_t lines() const { return lines_; }
   // Follows the rest of the cycle: true when it comes back to the start after exactly lines() loads in all.

@@ -70,7 +70,7 @@ class Numa {
       m.extra = {{"pages", block->pages()}, {"cpu", std::int64_t{cpu.cpus.to_vector().front()}}};
       auto policy = session_.policy();
       policy.noise.ci = 0.02;
-      const auto done = session_.sampled(m, policy, [&]() -> Result<double> { return chain.chase(1u << 17); });
+      const auto done = session_.sampled(m, policy, [&]() -> Result<double> { return chain.chase(1u << 15); });
       if (done) finish_latency(*done, cpu, memory, chain, pinned.holds());
     }
   }
