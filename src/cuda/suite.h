@@ -21,7 +21,7 @@ struct SuiteOptions {
   std::vector<int> sms;             // budget curve; empty: a default
   std::optional<KernelCopy> kernel; // instead of the choice by size; blocks 0: all multiprocessors
   bool screen = false;              // O(n) pairs instead of all
-  double sample_seconds = 0.002;    // copies of one sample
+  double sample_seconds = 0.004;    // copies of one sample
 };
 
 // What a suite works with. Everything outlives it.
