@@ -187,6 +187,8 @@ Result<cuda::SuiteOptions> Run::suite_options() const {
       return tl::unexpected(usage(fmt::format("bench: there is no part '{}'", printable(part)), fmt::format("{}", fmt::join(known, " "))));
     out.parts.insert(part);
   }
+  // Named GPUs are a question about their link; the curves take longer.
+  if (out.parts.empty() && !out.gpus.empty()) out.parts = {"matrix", "both", "latency", "pingpong", "pageable"};
   if (!options_.bytes.empty()) {
     const auto bytes = size_from(options_.bytes);
     if (!bytes) return tl::unexpected(usage(fmt::format("bench: '{}' is no size", printable(options_.bytes)), "such as 64M, 1G, 4096"));

@@ -126,7 +126,9 @@ model::Interval ratio_interval(const Measurement& before, const Measurement& aft
   const auto half = [](const std::optional<model::Interval>& ci, double median) {
     return ci ? relative_half_width(*ci, median) : 0.0;
   };
-  const double width = std::hypot(half(a, *before.median), half(b, *after.median));
+  // (hypot would need a newer C library.)
+  const double x = half(a, *before.median), y = half(b, *after.median);
+  const double width = std::sqrt(x * x + y * y);
   return {ratio * (1 - width), ratio * (1 + width)};
 }
 

@@ -82,7 +82,8 @@ struct Judgement {
 
 struct PiecewiseSegment {
   double from_bytes = 0, to_bytes = 0;
-  double alpha_seconds = 0, gbytes_per_s = 0;
+  double alpha_seconds = 0;
+  double gbytes_per_s = 0;  // 0: the time does not depend on the size
 };
 
 // time = alpha + bytes / bandwidth, by size.
