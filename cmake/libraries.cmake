@@ -9,8 +9,14 @@ find_package(Threads REQUIRED)
 add_library(topotune_json INTERFACE)
 target_link_libraries(topotune_json INTERFACE nlohmann_json::nlohmann_json)
 
-add_library(topotune_fmt INTERFACE)
-target_link_libraries(topotune_fmt INTERFACE fmt::fmt-header-only)
+# fmt 9 is compiled here once; another version as headers.
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  add_library(topotune_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
+  target_compile_features(topotune_fmt PUBLIC cxx_std_20)
+else()
+  add_library(topotune_fmt INTERFACE)
+  target_link_libraries(topotune_fmt INTERFACE fmt::fmt-header-only)
+endif()
 
 # static_library(NAME header archive): an imported static archive, searched by name.
 function(static_library name header archive)

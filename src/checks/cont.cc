@@ -5,6 +5,7 @@
 
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "checks/readings.h"
 
 namespace topotune::checks {
 namespace {
@@ -80,7 +81,24 @@ Outcome check_CONT02(const Evidence& evidence) {
   return judge.outcome();
 }
 
-Outcome check_CONT03(const Evidence&) { return NotEvaluated{"needs two readings of cpu.stat; this is one"}; }
+Outcome check_CONT03(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  if (!machine.cpu_max) return missing("cpu.max", machine.cpu_max);
+  if (machine.cpu_max->starts_with("max")) return Clean{"no CPU limit"};
+  if (const auto why = no_earlier_reading(evidence)) return *why;
+  if (!machine.cpu_throttled) return missing("nr_throttled of cpu.stat", machine.cpu_throttled);
+  const auto events = rise(evidence.before->cpu_throttled.value, machine.cpu_throttled.value);
+  if (!events) return NotEvaluated{"nr_throttled of cpu.stat: not in both readings"};
+  Judge judge("CONT03");
+  if (*events > 0)
+    judge.found(
+        "cgroup", "no throttled period",
+        fmt::format("{} throttled periods {}", *events, interval_text(evidence)),
+        {evidence_of(machine.cpu_max, "cpu.max " + *machine.cpu_max),
+         {machine.cpu_throttled.source,
+          fmt::format("nr_throttled {} -> {}", *evidence.before->cpu_throttled, *machine.cpu_throttled)}});
+  return judge.outcome();
+}
 
 // ---- CONT04
 
@@ -170,7 +188,8 @@ Outcome check_CONT06(const Evidence& evidence) {
 }
 
 Outcome check_CONT07(const Evidence&) {
-  return NotEvaluated{"host names and boot ids of the job's ranks: not captured"};
+  return NotEvaluated{
+      "host names and boot ids of the job's ranks: give the job's log, or all its containers as a fleet"};
 }
 
 constexpr Rule kContRules[] = {{"CONT01", check_CONT01}, {"CONT02", check_CONT02}, {"CONT03", check_CONT03},

@@ -142,6 +142,14 @@ Rails rails_of(const Evidence& evidence) {
   return rails;
 }
 
+std::string name_of_port(const model::RdmaPort& port) {
+  return port.port == 1 ? port.device : fmt::format("{} port {}", port.device, port.port);
+}
+
+bool is_software(const model::RdmaPort& port) {
+  return port.software.value_or(port.device.starts_with("rxe") || port.device.starts_with("siw"));
+}
+
 bool may_hide_paths(const model::Machine& machine) {
   return machine.virtual_machine.value.value_or(false) || machine.container.value.value_or(false);
 }

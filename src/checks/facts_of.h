@@ -49,7 +49,8 @@ model::Evidence evidence_of(const model::Fact<T>& fact, std::string text) {
 std::vector<model::Path> paths_in(const Evidence& evidence);
 
 // Bridges from the device's parent to its root port, nearest first; stops at a cycle.
-std::vector<const model::PciDevice*> bridges_above(const model::PciTree& tree, const model::PciDevice& device);
+std::vector<const model::PciDevice*> bridges_above(const model::PciTree& tree,
+                                                   const model::PciDevice& device);
 
 // The first port of the NIC's RDMA device (the NIC's own port where it names one); null when unknown.
 const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& nic);
@@ -57,12 +58,17 @@ const model::RdmaPort* port_of(const model::Machine& machine, const model::Nic& 
 // "GPU0", "mlx5_0", else the address: how people name a PCI device.
 std::string name_of_device(const model::Topology& topology, const model::PciDevice& device);
 std::string name_of(const model::Nic& nic);
+std::string name_of_port(const model::RdmaPort& port);  // "mlx5_0", "mlx5_0 port 2"
 
-// Nodes of the machine that have CPUs. Nothing when the input need not name them all: a matrix and NCCL's XML show the
-// nodes of GPUs only, so that one node proves nothing there.
+// Soft-RoCE or soft-iWARP: no PCI function of its own.
+bool is_software(const model::RdmaPort& port);
+
+// Nodes of the machine that have CPUs. Nothing when the input need not name them all: a matrix and NCCL's XML
+// show the nodes of GPUs only, so that one node proves nothing there.
 std::optional<int> nodes_with_cpus(const model::Topology& topology);
 
-// The input lists the machine's PCI devices, so that an absent one is absent: not NCCL's XML, not a file without any.
+// The input lists the machine's PCI devices, so that an absent one is absent: not NCCL's XML, not a file
+// without any.
 bool lists_devices(const model::Topology& topology);
 // AMD GPUs carry a PCIe switch on the card: the bridge above is the card's own end of the slot.
 bool is_on_card_bridge(const model::PciDevice& gpu, const model::PciDevice& bridge);
@@ -70,8 +76,9 @@ bool is_on_card_bridge(const model::PciDevice& gpu, const model::PciDevice& brid
 // A NIC whose PCI device is a physical or virtual RDMA device (not a software one).
 bool is_rdma_hardware(const model::Nic& nic);
 
-// The ports that carry a job's traffic: RDMA ports at PIX or PXB of a GPU. Where no port is so near, or the paths are
-// not known, RDMA ports of 100 Gb/s and more (`by_path` is false then, and rules give their milder severity).
+// The ports that carry a job's traffic: RDMA ports at PIX or PXB of a GPU. Where no port is so near, or the
+// paths are not known, RDMA ports of 100 Gb/s and more (`by_path` is false then, and rules give their milder
+// severity).
 struct Rails {
   std::vector<const model::Nic*> nics;
   std::vector<const model::RdmaPort*> ports;
@@ -82,7 +89,8 @@ Rails rails_of(const Evidence& evidence);
 // True in a virtual machine or container: paths may be hidden there. Unknown counts as false.
 bool may_hide_paths(const model::Machine& machine);
 
-bool version_at_least(std::string_view version, std::string_view floor);  // "2.9" < "2.18.3"; "" is below everything
+bool version_at_least(std::string_view version,
+                      std::string_view floor);  // "2.9" < "2.18.3"; "" is below everything
 // The place of line `i` of the kernel log, as evidence.
 model::Evidence kernel_line(const model::Machine& machine, std::size_t i);
 

@@ -23,5 +23,6 @@ std::span<const Rule> kern_rules();
 std::span<const Rule> cont_rules();
 std::span<const Rule> irq_rules();
 std::span<const Rule> ver_rules();
+std::span<const Rule> job_rules();  // judged only where the job's variables are known
 
 }  // namespace topotune::checks

@@ -147,16 +147,55 @@ void kernel(const Machine& m, Collector& c) {
   }
 }
 
-// The first three numbers of an IPv4-mapped RoCE v2 address. Rails with one flat subnet share them; routed
-// rails (a /31 each) have no majority and so no finding.
-std::string network_of(const model::Gid& gid) {
-  const auto fields = split(gid.address, ':');
-  if (fields.size() != 8 || fields[5] != "ffff" || fields[4] != "0000") return "";
-  const auto high = parse_hex(fields[6]);
-  const auto low = parse_hex(fields[7]);
-  if (!high || !low) return "";
-  return fmt::format("{}.{}.{}.", *high >> 8, *high & 0xff, *low >> 8);
+// Where the vectors of a NIC may run, against the CPUs of its node. Nothing where either is not known.
+std::string interrupts_of(const Machine& m, const model::Nic& nic) {
+  const auto* device = nic.bdf ? model::find_pci(m.topology, *nic.bdf) : nullptr;
+  if (device == nullptr || !device->local_cpus || device->local_cpus->empty()) return "";
+  std::size_t near = 0, all = 0;
+  for (const auto& one : m.interrupts) {
+    if (one.device != nic.name || !one.effective || one.effective->empty()) continue;
+    ++all;
+    near += one.effective->intersects(*device->local_cpus) ? 1 : 0;
+  }
+  if (all == 0) return "";
+  return near == all ? "on the NIC's node" : near == 0 ? "on another node" : "partly on another node";
 }
+
+void interrupts(const Machine& m, Collector& c) {
+  for (const auto& nic : m.topology.nics) {
+    const auto where = interrupts_of(m, nic);
+    if (!where.empty()) c.add("FLEET06", *nic.name + " interrupts", where, "/proc/irq");
+  }
+  if (m.irqbalance)
+    c.add("FLEET06", "irqbalance", *m.irqbalance ? "runs" : "does not run", m.irqbalance.source);
+}
+
+// "0-25:0 26:3 27-63:0"
+std::string mapping_text(const std::map<int, int>& dscp_priority) {
+  std::string out;
+  for (auto at = dscp_priority.begin(); at != dscp_priority.end();) {
+    auto last = at;
+    for (auto next = std::next(at);
+         next != dscp_priority.end() && next->second == at->second && next->first == last->first + 1; ++next)
+      last = next;
+    const auto range =
+        last == at ? fmt::format("{}", at->first) : fmt::format("{}-{}", at->first, last->first);
+    out += fmt::format("{}{}:{}", out.empty() ? "" : " ", range, at->second);
+    at = std::next(last);
+  }
+  return out;
+}
+
+void priorities(const model::RdmaPort& port, const std::string& rail, Collector& c) {
+  if (port.pfc_priorities)
+    c.add("FLEET05", rail + " PFC priorities", fmt::format("0x{:02x}", *port.pfc_priorities), "dcb");
+  if (port.ecn) c.add("FLEET05", rail + " ECN", *port.ecn ? "on" : "off", "ecn/roce_np/enable");
+  if (port.trust) c.add("FLEET05", rail + " trust", *port.trust, port.source);
+  if (!port.dscp_priority.empty())
+    c.add("FLEET05", rail + " priority of DSCP", mapping_text(port.dscp_priority), port.source);
+}
+
+bool is_ipv4(const model::Gid& gid) { return gid.address.starts_with("0000:0000:0000:0000:0000:ffff:"); }
 
 void network(const Machine& m, Collector& c) {
   for (const auto& port : m.ports) {
@@ -167,11 +206,15 @@ void network(const Machine& m, Collector& c) {
     c.add_number("FLEET05", rail + " RDMA MTU", port.active_mtu, port.source);
     c.add_number("FLEET05", rail + " netdev MTU", port.netdev_mtu, port.source);
     for (const auto& gid : port.gids) {
-      if (gid.type != "RoCE v2" || network_of(gid).empty()) continue;
+      if (gid.type != "RoCE v2" || !is_ipv4(gid)) continue;
       c.add("FLEET05", rail + " RoCE v2 IPv4 GID index", fmt::format("{}", gid.index), port.source);
-      c.add("FLEET05", rail + " IPv4 network", network_of(gid) + "x", port.source);
       break;
     }
+    // Rails with one flat subnet share it; routed rails (a /31 each) have no majority and so no finding.
+    if (!port.networks.empty())
+      c.add("FLEET05", rail + " IPv4 network", fmt::format("{}", fmt::join(port.networks, " ")),
+            "addresses of " + port.netdev.value_or("its interface"));
+    priorities(port, rail, c);
   }
 }
 
@@ -186,6 +229,7 @@ std::vector<FleetFact> fleet_facts(const Machine& machine) {
   acs(machine, collector);
   kernel(machine, collector);
   network(machine, collector);
+  interrupts(machine, collector);
   return out;
 }
 

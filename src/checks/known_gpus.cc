@@ -1,6 +1,9 @@
 #include "checks/known_gpus.h"
 
 #include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/text.h"
 #include "data/embedded.h"
@@ -8,7 +11,8 @@
 namespace topotune::checks {
 namespace {
 
-constexpr std::size_t kColumns = 13;
+using Json = nlohmann::json;
+
 constexpr std::string_view kBrand = "NVIDIA ";
 
 Wiring wiring_from(std::string_view word) {
@@ -17,33 +21,63 @@ Wiring wiring_from(std::string_view word) {
   return word == "bridge" ? Wiring::bridge : Wiring::unknown;
 }
 
-int number(std::string_view cell) { return parse_int<int>(cell).value_or(0); }
+// Texts of the files, for as long as the program runs.
+std::string_view kept(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text));
+}
 
-KnownGpu row_of(const std::vector<std::string_view>& cells) {
+template <class T>
+std::optional<T> number_of(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number() ? std::optional(at->get<T>()) : std::nullopt;
+}
+
+std::vector<std::string_view> names_of(const Json& json) {
+  std::vector<std::string_view> out;
+  for (const auto& name : json.value("names", Json::array())) out.push_back(kept(name.get<std::string>()));
+  return out;
+}
+
+// "ids" of the file's table of sources: "URL (date)".
+std::vector<std::string_view> sources_of(const Json& json, const Json& table) {
+  std::vector<std::string_view> out;
+  for (const auto& key : json.value("sources", Json::array())) {
+    const auto& source = table.at(key.get<std::string>());
+    out.push_back(kept(source.value("url", "") + " (" + source.value("date", "") + ")"));
+  }
+  return out;
+}
+
+KnownGpu gpu_of(const Json& json, const Json& sources) {
   KnownGpu gpu;
-  const auto ids = split(cells[0], ':');
+  const std::string id = json.value("pci_id", "");
+  const auto ids = split(id, ':');
   gpu.vendor = static_cast<std::uint16_t>(parse_hex(ids.front()).value_or(0));
   gpu.device = static_cast<std::uint16_t>(parse_hex(ids.back()).value_or(0));
-  gpu.names = split(cells[1], '|');
-  gpu.form = cells[2];
-  gpu.sm = number(cells[3]);
-  gpu.nvlinks = number(cells[4]);
-  gpu.link_gbytes_per_s = parse_double(cells[5]).value_or(0);
-  gpu.wiring = wiring_from(cells[6]);
-  gpu.links_per_bridge = number(cells[7]);
-  gpu.pcie_gen = number(cells[8]);
-  gpu.data_centre = cells[9] == "yes";
-  gpu.gdr = cells[10] == "yes";
+  gpu.names = names_of(json);
+  gpu.form = kept(json.value("form", ""));
+  gpu.sm = number_of<int>(json, "sm").value_or(0);
+  gpu.nvlinks = number_of<int>(json, "nvlinks");
+  gpu.link_gbytes_per_s = number_of<double>(json, "link_gbytes_per_s").value_or(0);
+  gpu.wiring = wiring_from(json.value("wiring", ""));
+  gpu.links_per_bridge = number_of<int>(json, "links_per_bridge").value_or(0);
+  gpu.pcie_gen = number_of<int>(json, "pcie_gen").value_or(0);
+  gpu.data_centre = json.value("data_centre", false);
+  gpu.gdr = json.value("gpudirect_rdma", false);
+  gpu.sources = sources_of(json, sources);
   return gpu;
 }
 
-std::vector<KnownGpu> parse_gpus(std::string_view tsv) {
-  std::vector<KnownGpu> rows;
-  for (const auto line : split(tsv, '\n')) {
-    const auto cells = split(line, '\t');
-    if (cells.size() == kColumns && cells[0] != "pci_id") rows.push_back(row_of(cells));
+// The files are part of the program: a test reads each of them.
+std::vector<KnownGpu> read_machines() {
+  std::vector<KnownGpu> out;
+  for (const auto text : data::machine_files()) {
+    const auto file = Json::parse(text, nullptr, false);
+    if (!file.is_object()) continue;
+    for (const auto& gpu : file.at("gpus")) out.push_back(gpu_of(gpu, file.at("sources")));
   }
-  return rows;
+  return out;
 }
 
 std::string_view without_brand(std::string_view name) {
@@ -54,7 +88,7 @@ std::string_view without_brand(std::string_view name) {
 }  // namespace
 
 std::span<const KnownGpu> known_gpus() {
-  static const std::vector<KnownGpu> rows = parse_gpus(data::gpus_tsv());
+  static const std::vector<KnownGpu> rows = read_machines();
   return rows;
 }
 

@@ -18,18 +18,19 @@ enum class Wiring {
   unknown  // depends on the machine
 };
 
-// A row of data/gpus.tsv: what a healthy GPU of this PCI device id has.
+// An entry of data/machines/*.json: what a healthy GPU of this PCI device id has. 0 or "": not known.
 struct KnownGpu {
   std::uint16_t vendor = 0, device = 0;
   std::vector<std::string_view> names;  // whole names as the driver prints them, without "NVIDIA "
   std::string_view form;                // "SXM", "PCIe", "NVL", "superchip", ...
   int sm = 0;
-  int nvlinks = 0;                // links of the model; with bridges: of a fully bridged card
+  std::optional<int> nvlinks;     // links of the model; with bridges: of a fully bridged card
   double link_gbytes_per_s = 0;   // of one link, one direction, as `nvidia-smi nvlink -s` prints it
   Wiring wiring = Wiring::unknown;
   int links_per_bridge = 0;       // 0: unknown
   int pcie_gen = 0;
   bool data_centre = false, gdr = false;
+  std::vector<std::string_view> sources;  // URL and date: "https://... (2026-08-22)"; first the device id's
 };
 
 std::span<const KnownGpu> known_gpus();

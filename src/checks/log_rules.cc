@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checks/causes.h"
+#include "checks/mutation.h"
 
 namespace topotune::checks {
 
@@ -26,6 +27,7 @@ model::Diagnosis diagnose_log(const model::NcclLog& log, const model::Machine* m
   for (const auto table : {log_network_rules(), log_local_rules(), log_fault_rules()}) {
     for (const auto& rule : table) {
       auto outcome = rule.evaluate(view);
+      mutate(rule.id, outcome);
       if (const auto* why = std::get_if<NotEvaluated>(&outcome); why != nullptr) {
         diagnosis.not_checked.push_back({std::string(rule.id), why->why});
         continue;

@@ -296,12 +296,33 @@ Outcome newer_cuda(const LogView& v) {
   return Findings{f};
 }
 
+// More NCCL "nodes" than host names: ranks of one host that do not see each other as such (own NCCL_HOSTID,
+// or containers with their own boot id). Equal numbers prove nothing: containers have names of their own.
+Outcome hosts_apart(const LogView& v) {
+  std::set<std::string> names;
+  const LogCommunicator* main = v.log.communicators.empty() ? nullptr : &v.log.communicators.front();
+  for (const auto& rank : v.log.ranks)
+    if (rank.communicator == 0 && rank.host) names.insert(*rank.host);
+  if (main == nullptr || !main->nnodes || names.empty())
+    return NotEvaluated{"number of nodes and host names of the ranks: not in the log"};
+  if (*main->nnodes == 1) return Clean{};
+  if (main->nranks && static_cast<std::size_t>(*main->nranks) != v.log.ranks.size())
+    return NotEvaluated{"host names of all ranks: not in the log"};
+  if (static_cast<std::size_t>(*main->nnodes) <= names.size())
+    return NotEvaluated{"boot ids of the hosts: not in a log; give their captures as a fleet"};
+  return Findings{
+      log_finding(v, "CONT07", fmt::format("{}", fmt::join(names, " ")),
+                  fmt::format("{} nodes for {} hosts", names.size(), names.size()),
+                  fmt::format("NCCL counts {} nodes on {} host names", *main->nnodes, names.size()),
+                  {{v.place({0, 0}), fmt::format("nNodes {}", *main->nnodes)}}, std::nullopt)};
+}
+
 constexpr LogRule kRules[] = {
     {"LOG07", peer_silent},     {"LOG08", shm_full},         {"LOG09", locked_memory},
     {"LOG10", wrong_gid},       {"LOG11", version_mismatch}, {"LOG12", shared_gpu},
     {"LOG13", different_calls}, {"LOG14", no_algorithm},     {"LOG20", fine_grain},
     {"LOG21", behind},          {"LOG22", port_events},      {"NVL12", multicast_fails},
-    {"ACS04", iommu_pt},        {"VER04", newer_cuda}};
+    {"ACS04", iommu_pt},        {"VER04", newer_cuda},       {"CONT07", hosts_apart}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Rules about NVLink, NVSwitch and the fabric. NVML (nvmlDeviceGetNvLinkState, nvmlDeviceGetGpuFabricInfo),
-// data/gpus.tsv for what a model has.
+// data/machines/ for what a model has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "checks/readings.h"
 
 namespace topotune::checks {
 namespace {
@@ -43,20 +44,27 @@ model::Severity severity_of_loss(const Machine& machine, const KnownGpu* known, 
                                  int active, int expected) {
   if (machine.nvlink_disabled.value.value_or(false)) return model::Severity::info;
   const bool others_are_whole = sibling && *sibling >= expected && *sibling > active;
-  if (others_are_whole) return known != nullptr ? model::Severity::error : model::Severity::warn;
+  if (others_are_whole) return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
   // All GPUs of the model have equally few: a board, a slice of one in a virtual machine, or a fault of all.
   return machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
+}
+
+std::string model_name(const KnownGpu& known) {
+  return known.names.empty() ? fmt::format("{:04x}:{:04x}", known.vendor, known.device)
+                             : std::string(known.names.front());
 }
 
 void judge_links(const Machine& machine, const Gpu& gpu, Judge& judge) {
   const auto* known = known_gpu(gpu);
   if (known != nullptr && known->wiring != Wiring::board) return;  // cards with or without bridge
   const auto sibling = best_sibling(machine, gpu);
-  const auto expected = known != nullptr ? std::optional(known->nvlinks) : sibling;
+  const auto expected = known != nullptr && known->nvlinks ? known->nvlinks : sibling;
   if (!expected) return judge.unknown(gpu.id + ": how many NVLinks its model has is not known");
   if (*gpu.nvlinks >= *expected) return;
-  const auto why = known != nullptr ? fmt::format("{} ({})", *expected, known->names.front())
-                                    : fmt::format("{}, as its siblings", *expected);
+  const bool by_model = known != nullptr && known->nvlinks;
+  const auto why = by_model
+                       ? fmt::format("{} ({})", *expected, model_name(*known))
+                       : fmt::format("{}, as its siblings (how many its model has is not known)", *expected);
   auto& found = judge.found(gpu.id, why, fmt::format("{} active", *gpu.nvlinks),
                             {{"nvmlDeviceGetNvLinkState",
                               gpu.inactive_links.empty() ? fmt::format("{} links active", *gpu.nvlinks)
@@ -79,7 +87,8 @@ Outcome check_NVL01(const Evidence& evidence) {
     }
     ++stated;
     const bool alone = gpus.size() == 1;
-    const bool whole = known != nullptr && known->wiring == Wiring::board && *gpu.nvlinks >= known->nvlinks;
+    const bool whole = known != nullptr && known->wiring == Wiring::board && known->nvlinks &&
+                       *gpu.nvlinks >= *known->nvlinks;
     if (!alone)
       judge_links(machine, gpu, judge);
     else if (!whole && known == nullptr)
@@ -288,8 +297,51 @@ Outcome check_NVL05(const Evidence& evidence) {
   return judge.outcome();
 }
 
-Outcome check_NVL06(const Evidence&) {
-  return NotEvaluated{"needs two readings of the NVLink counters; this is one"};
+// One link in both readings. Replays and recoveries: one a minute; CRC errors of flits: one a second, error
+// from 100.
+void judge_link_errors(const Evidence& evidence, const std::string& subject,
+                       const std::map<std::string, std::uint64_t>& before,
+                       const std::map<std::string, std::uint64_t>& now, Judge& judge) {
+  constexpr double kRetriesPerSecond = 1.0 / 60, kCrcPerSecond = 1, kCrcFatal = 100;
+  for (const char* name : {"replay", "recovery", "crc_flit"}) {
+    const auto events = rise(value_of(before, name), value_of(now, name));
+    if (events.value_or(0) == 0) continue;
+    const auto rate = per_second(evidence, *events);
+    if (!rate) {
+      judge.unknown("the time between the readings: unknown (--interval SECONDS tells it)");
+      continue;
+    }
+    const bool crc = std::string_view(name) == "crc_flit";
+    if (*rate < (crc ? kCrcPerSecond : kRetriesPerSecond)) continue;
+    auto& found =
+        judge.found(subject, fmt::format("the {} counter stands still", name),
+                    fmt::format("it rose by {} {}", *events, interval_text(evidence)),
+                    {{"NVLink counters", fmt::format("{} {} -> {}", name, before.at(name), now.at(name))}});
+    if (!crc || *rate >= kCrcFatal) found.severity = model::Severity::error;
+  }
+}
+
+Outcome check_NVL06(const Evidence& evidence) {
+  const auto& machine = *evidence.machine;
+  const bool none =
+      !machine.topology.gpus.empty() &&
+      std::ranges::all_of(machine.topology.gpus, [](const Gpu& gpu) { return gpu.nvlinks == 0; });
+  if (none) return Clean{"no NVLink"};
+  if (const auto why = no_earlier_reading(evidence)) return *why;
+  Judge judge("NVL06");
+  bool any = false;
+  for (const auto& now : machine.gpu_states) {
+    const auto* before = model::find_state(*evidence.before, now.gpu);
+    if (before == nullptr) continue;
+    for (const auto& [link, errors] : now.nvlink_errors) {
+      const auto then = before->nvlink_errors.find(link);
+      if (then == before->nvlink_errors.end()) continue;
+      any = true;
+      judge_link_errors(evidence, fmt::format("{} link {}", now.gpu, link), then->second, errors, judge);
+    }
+  }
+  if (!any) judge.unknown("error counters of the NVLinks: not in both readings");
+  return judge.outcome();
 }
 
 // ---- NVL07

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "checks/readings.h"
 
 namespace topotune::checks {
 namespace {
@@ -291,8 +293,67 @@ Outcome check_PCIE04(const Evidence& evidence) {
 
 // ---- PCIE05
 
-Outcome check_PCIE05(const Evidence&) {
-  return NotEvaluated{"needs two readings of the error counters; this is one"};
+const PciDevice* earlier_device(const Evidence& evidence, const PciDevice& device) {
+  return model::find_pci(evidence.before->topology, device.id);
+}
+
+// Returns whether both readings have the counters.
+bool judge_aer(const Evidence& evidence, const PciDevice& device, Judge& judge) {
+  constexpr double kCorrectablePerSecond = 32.0 / 60;
+  const auto* before = earlier_device(evidence, device);
+  if (before == nullptr || before->aer.empty() || device.aer.empty()) return false;
+  for (const char* kind : {"correctable", "nonfatal", "fatal"}) {
+    const auto events = rise(value_of(before->aer, kind), value_of(device.aer, kind));
+    if (events.value_or(0) == 0) continue;
+    const auto rate = per_second(evidence, *events);
+    const bool corrected = std::string_view(kind) == "correctable";
+    if (corrected && !rate)
+      judge.unknown("the time between the readings: unknown (--interval SECONDS tells it)");
+    if (corrected && (!rate || *rate <= kCorrectablePerSecond)) continue;
+    judge.found(name_of_device(evidence.machine->topology, device),
+                corrected ? "at most 32 corrected errors per minute" : fmt::format("no {} error", kind),
+                fmt::format("{} {} errors {}", *events, kind, interval_text(evidence)),
+                {{sysfs(device, std::string("aer_dev_") + kind),
+                  fmt::format("{} -> {}", before->aer.at(kind), device.aer.at(kind))}});
+  }
+  return true;
+}
+
+// A link may replay once in 10^12 bits: per minute as many as lanes x GT/s x 60 / 1000, rounded up.
+bool judge_replays(const Evidence& evidence, const model::GpuState& now, Judge& judge) {
+  const auto* before = model::find_state(*evidence.before, now.gpu);
+  if (before == nullptr || !before->pcie_replays || !now.pcie_replays) return false;
+  const auto events = rise(before->pcie_replays, now.pcie_replays);
+  const auto* gpu = model::find_gpu(evidence.machine->topology, now.gpu);
+  const auto* device =
+      gpu != nullptr && gpu->bdf ? model::find_pci(evidence.machine->topology, *gpu->bdf) : nullptr;
+  if (events.value_or(0) == 0) return true;
+  const auto rate = per_second(evidence, *events);
+  if (!rate) {
+    judge.unknown("the time between the readings: unknown (--interval SECONDS tells it)");
+    return true;
+  }
+  const double gts = device != nullptr ? device->capable.gts.value_or(32) : 32;
+  const double lanes = device != nullptr ? device->capable.width.value_or(16) : 16;
+  const double per_minute = std::ceil(gts / 1000 * 60 * lanes);
+  if (*rate * 60 <= per_minute) return true;
+  judge.found(
+      now.gpu, fmt::format("at most {:.0f} replays per minute", per_minute),
+      fmt::format("{} replays {}", *events, interval_text(evidence)),
+      {{"nvml", fmt::format("PCIe replay counter {} -> {}", *before->pcie_replays, *now.pcie_replays)}});
+  return true;
+}
+
+Outcome check_PCIE05(const Evidence& evidence) {
+  if (const auto why = no_earlier_reading(evidence)) return *why;
+  Judge judge("PCIE05");
+  bool any = false;
+  for (const auto& device : evidence.machine->topology.pci)
+    if (device.kind == PciKind::gpu || device.kind == PciKind::nic)
+      any = judge_aer(evidence, device, judge) || any;
+  for (const auto& state : evidence.machine->gpu_states) any = judge_replays(evidence, state, judge) || any;
+  if (!any) judge.unknown("error counters of PCIe devices: not in both readings");
+  return judge.outcome();
 }
 
 // ---- PCIE06

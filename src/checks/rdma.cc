@@ -16,10 +16,6 @@ using model::Machine;
 using model::RdmaPort;
 using model::Severity;
 
-std::string name_of_port(const RdmaPort& port) {
-  return port.port == 1 ? port.device : fmt::format("{} port {}", port.device, port.port);
-}
-
 std::string place_of(const RdmaPort& port, std::string_view file) {
   return port.source.empty()
              ? fmt::format("/sys/class/infiniband/{}/ports/{}/{}", port.device, port.port, file)
@@ -28,9 +24,7 @@ std::string place_of(const RdmaPort& port, std::string_view file) {
 
 bool active(const RdmaPort& port) { return port.state == "ACTIVE"; }
 bool ethernet(const RdmaPort& port) { return port.link_layer == "Ethernet"; }
-bool software(const RdmaPort& port) {
-  return port.software.value_or(port.device.starts_with("rxe") || port.device.starts_with("siw"));
-}
+bool software(const RdmaPort& port) { return is_software(port); }
 
 std::string state_text(const RdmaPort& port) {
   return fmt::format("state {}, phys_state {}", port.state.value_or("unknown"),
@@ -504,52 +498,9 @@ constexpr Rule kRules[] = {{"RDMA01", check_RDMA01}, {"RDMA02", check_RDMA02}, {
                            {"RDMA08", check_RDMA08}, {"RDMA09", check_RDMA09}, {"RDMA10", check_RDMA10},
                            {"RDMA11", check_RDMA11}, {"RDMA12", check_RDMA12}};
 
-// ---- QOS, CTR
-
-Outcome check_QOS02(const Evidence& evidence) {
-  const auto& machine = *evidence.machine;
-  if (auto none = without_ports(machine)) return *none;
-  Judge judge("QOS02");
-  bool any = false;
-  for (const auto* port : rails_of(evidence).ports) {
-    if (!ethernet(*port) || !active(*port) || software(*port)) continue;
-    any = true;
-    if (!port->pfc_priorities || !port->ecn) {
-      judge.unknown(name_of_port(*port) + ": PFC and ECN settings: not captured");
-      continue;
-    }
-    const bool pfc = *port->pfc_priorities != 0;
-    if ((pfc && *port->ecn) || port->adaptive_retransmission.value_or(false)) continue;
-    auto& found = judge.found(
-        name_of_port(*port), "PFC on the priority of RoCE, and ECN",
-        fmt::format("PFC priorities 0x{:02x}, ECN {}", *port->pfc_priorities, *port->ecn ? "on" : "off"),
-        {{"dcb", fmt::format("PFC priorities 0x{:02x}", *port->pfc_priorities)},
-         {"ecn/roce_np/enable", *port->ecn ? "on" : "all 0"}});
-    if (pfc || *port->ecn) found.severity = Severity::info;
-  }
-  return judge.outcome(any ? "" : "no active RoCE rail");
-}
-
-Outcome check_QOS04(const Evidence& evidence) {
-  if (auto none = without_ports(*evidence.machine)) return *none;
-  return NotEvaluated{"traffic class of the job and its mapping to priorities: not captured"};
-}
-
-constexpr Rule kQosRules[] = {{"QOS02", check_QOS02}, {"QOS04", check_QOS04}};
-
-Outcome one_reading(const Evidence& evidence) {
-  if (auto none = without_ports(*evidence.machine)) return *none;
-  return NotEvaluated{"needs two readings of the counters with the same boot id; this is one"};
-}
-
-constexpr Rule kCtrRules[] = {{"CTR01", one_reading}, {"CTR02", one_reading}, {"CTR03", one_reading},
-                              {"CTR04", one_reading}, {"CTR05", one_reading}, {"CTR06", one_reading}};
-
 }  // namespace
 
 std::span<const Rule> rdma_rules() { return kRules; }
 std::span<const Rule> gid_rules() { return kGidRules; }
-std::span<const Rule> qos_rules() { return kQosRules; }
-std::span<const Rule> ctr_rules() { return kCtrRules; }
 
 }  // namespace topotune::checks

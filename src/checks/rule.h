@@ -35,6 +35,9 @@ struct ParsedFile;  // checks/topology_files.h
 // What a rule may look at. Pure: no Host, no clock.
 struct Evidence {
   const model::Machine* machine = nullptr;
+  // The same machine at an earlier time, for counters; null: one reading. `seconds` between both, where known.
+  const model::Machine* before = nullptr;
+  std::optional<double> seconds;
   const std::vector<model::Path>* paths = nullptr;  // of the machine; run() fills both in
   const std::vector<ParsedFile>* files = nullptr;   // topology files of the input
   std::string_view raw_text;        // the input's own bytes where it was one text (topology XML rules)

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "checks/families.h"
+#include "checks/mutation.h"
 #include "checks/rule.h"
 #include "checks/topology_files.h"
 #include "model/paths.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::array kFamilies{topo_rules, matrix_rules, numa_rules, pcie_rules, acs_rules, nvl_rules,
                                gpu_rules,  gdr_rules,    rdma_rules, qos_rules,  ctr_rules, kern_rules,
-                               cont_rules, irq_rules,    ver_rules,  gid_rules};
+                               cont_rules, irq_rules,    ver_rules,  gid_rules,  job_rules};
 
 const Rule* function_of(std::string_view id) {
   for (const auto family : kFamilies)
@@ -26,6 +27,7 @@ bool about_a_machine(const RuleText& row) { return row.input == "machine" || row
 
 void judge(const Rule& rule, const Evidence& evidence, model::Diagnosis& diagnosis) {
   auto outcome = rule.evaluate(evidence);
+  mutate(rule.id, outcome);
   if (const auto* not_evaluated = std::get_if<NotEvaluated>(&outcome)) {
     diagnosis.not_checked.push_back({std::string(rule.id), not_evaluated->why});
     return;
@@ -71,7 +73,9 @@ model::Diagnosis run(const Evidence& given) {
   evidence.files = &files;
   model::Diagnosis diagnosis;
   for (const auto& row : catalogue()) {
-    if (const auto* rule = function_of(row.id))
+    const auto* rule = function_of(row.id);
+    const bool of_a_job = std::ranges::find(job_rules(), row.id, &Rule::id) != job_rules().end();
+    if (rule != nullptr && (!of_a_job || evidence.environment))
       judge(*rule, evidence, diagnosis);
     else if (about_a_machine(row))
       diagnosis.not_checked.push_back({std::string(row.id), "not implemented"});

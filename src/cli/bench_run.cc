@@ -19,7 +19,7 @@
 #include "measure/judge.h"
 #include "measure/numa.h"
 #include "measure/session.h"
-#include "parse/measurement.h"
+#include "parse/measurement_run.h"
 
 namespace topotune::cli {
 
@@ -395,7 +395,7 @@ std::optional<std::size_t> size_from(std::string_view text) {
 Result<model::MeasurementRun> load_measurement(const std::string& name) {
   const auto text = read_input(name);
   if (!text) return tl::unexpected(text.error());
-  auto run = parse::parse_measurement(*text);
+  auto run = parse::parse_measurement_run(*text);
   if (run) return run;
   auto error = run.error();
   error.file = name;

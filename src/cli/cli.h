@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "model/language.h"
 
 namespace topotune::cli {
 
@@ -15,6 +16,7 @@ struct Globals {
   bool quiet = false;
   bool verbose = false;
   std::string color = "auto";
+  std::string lang = "en";  // --lang: language of titles, impact and remedy
   std::string kind;     // --kind: overrides recognition
   std::string sysroot;  // --sysroot: folder that stands for "/" of a machine
   std::string nccl_version, ucx_version, driver_version;
@@ -27,6 +29,9 @@ enum Status { kOk = 0, kWarn = 1, kError = 2, kUnknown = 3, kUsage = 64, kInterr
 int report(const Error& error);
 // Writes to --output or stdout. A full disk is an error, not silence.
 int write_result(const Globals& globals, const std::string& text);
+inline model::Language language_of(const Globals& globals) {
+  return model::language_from(globals.lang).value_or(model::Language::en);
+}
 // Whether to colour what goes to stdout (--color, NO_COLOR, terminal).
 bool use_color(const Globals& globals);
 

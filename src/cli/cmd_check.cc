@@ -1,23 +1,22 @@
 #include <algorithm>
-#include <iterator>
-#include <map>
+#include <chrono>
 #include <memory>
+#include <thread>
 
-#include "base/text.h"
-#include "checks/causes.h"
 #include "checks/fleet.h"
-#include "checks/log_rules.h"
+#include "checks/language.h"
 #include "checks/rule.h"
 #include "cli/cli.h"
+#include "cli/fleet_input.h"
+#include "cli/folder_input.h"
 #include "cli/input.h"
+#include "cli/job.h"
 #include "emit/findings_json.h"
 #include "emit/findings_junit.h"
 #include "emit/findings_markdown.h"
 #include "emit/findings_nagios.h"
 #include "emit/findings_text.h"
 #include "emit/fleet_text.h"
-#include "lint/lint.h"
-#include "parse/nccl_log.h"
 
 namespace topotune::cli {
 
@@ -27,8 +26,12 @@ struct CheckOptions {
   std::vector<std::string> inputs;
   std::string fail_on = "warn";
   std::vector<std::string> rules;
+  std::string since;
+  double interval = 0;  // seconds
   bool list = false, nagios = false, junit = false, markdown = false;
 };
+
+constexpr double kLongestInterval = 86400;
 
 int status_of(model::Verdict verdict, const std::string& fail_on) {
   switch (verdict) {
@@ -54,10 +57,14 @@ void keep_only(const std::vector<std::string>& rules, model::Diagnosis& diagnosi
   std::erase_if(diagnosis.not_checked, [&](const model::NotChecked& n) { return other(n.rule); });
 }
 
-std::string listing() {
+std::string listing(model::Language language) {
   std::string out;
-  for (const auto& row : checks::catalogue())
-    out += fmt::format("{:<8} {:<5} {:<13} {}\n", row.id, row.severity, row.input, row.title);
+  for (const auto& row : checks::catalogue()) {
+    const auto* translated = checks::find_translation(row.id);
+    const bool chinese = language == model::Language::zh && translated != nullptr;
+    out += fmt::format("{:<8} {:<5} {:<13} {}\n", row.id, row.severity, row.input,
+                       chinese ? translated->title : row.title);
+  }
   return out;
 }
 
@@ -69,114 +76,72 @@ std::optional<Error> unknown_rule(const std::vector<std::string>& rules) {
   return std::nullopt;
 }
 
-// Findings and lists of `more`, each rule once in the lists; a rule that one text decides is checked.
-void append(model::Diagnosis& to, model::Diagnosis more) {
-  std::ranges::move(more.findings, std::back_inserter(to.findings));
-  std::ranges::move(more.checked, std::back_inserter(to.checked));
-  std::ranges::move(more.not_checked, std::back_inserter(to.not_checked));
-  std::ranges::sort(to.checked);
-  to.checked.erase(std::unique(to.checked.begin(), to.checked.end()), to.checked.end());
-  std::erase_if(to.not_checked,
-                [&](const auto& n) { return std::ranges::binary_search(to.checked, n.rule); });
-  std::ranges::stable_sort(to.not_checked, {}, &model::NotChecked::rule);
-  const auto same = [](const auto& x, const auto& y) { return x.rule == y.rule; };
-  to.not_checked.erase(std::unique(to.not_checked.begin(), to.not_checked.end(), same), to.not_checked.end());
-  checks::sort_findings(to.findings);
-}
-
-// What stands beside the machine: the job's logs and configuration, read once.
-struct Beside {
-  std::vector<std::pair<std::string, model::NcclLog>> logs;  // name, log
-  std::vector<lint::Input> configs;
-};
-
-Beside read_beside(const Input& input) {
-  Beside out;
-  for (const auto& text : input.logs) {
-    parse::NcclLogParser parser;
-    parser.begin_file(text.name);
-    parser.feed(text.text);
-    out.logs.emplace_back(text.name, parser.finish());
-  }
-  for (const auto& text : input.configs) {
-    if (auto read = lint::read_input(text.name, text.text)) out.configs.push_back(std::move(*read));
-  }
-  return out;
-}
-
-// The job's variables, as its configuration sets them and its logs print them (the log is what NCCL saw).
-std::optional<std::map<std::string, std::string>> environment_of(const Beside& beside) {
-  if (beside.logs.empty() && beside.configs.empty()) return std::nullopt;
-  std::map<std::string, std::string> out;
-  for (const auto& config : beside.configs) {
-    for (const auto& setting : config.facts.settings) {
-      if (setting.literal && !setting.replaced_at) out[setting.name] = setting.value;
-    }
-  }
-  for (const auto& [name, log] : beside.logs) {
-    for (const auto& setting : log.env) out[setting.name] = setting.value;
-  }
-  return out;
-}
-
-// --nccl-version, else what the first log says; "" unknown.
-std::string nccl_version_of(const Beside& beside, const Globals& globals) {
-  if (!globals.nccl_version.empty()) return globals.nccl_version;
-  for (const auto& [name, log] : beside.logs)
-    if (!log.versions.empty()) return log.versions.front().version;
-  return "";
-}
-
-lint::Options lint_options(const std::string& nccl_version, const Globals& globals) {
-  lint::Options known;
-  known.nccl = lint::parse_version(nccl_version);
-  known.ucx = lint::parse_version(globals.ucx_version);
-  known.driver = lint::parse_version(globals.driver_version);
-  return known;
-}
-
-model::Diagnosis diagnose(const Input& input, const Globals& globals) {
-  const auto beside = read_beside(input);
-  checks::Evidence evidence;
-  evidence.machine = &input.machine;
-  evidence.raw_text = input.raw_text;
-  evidence.nccl_version = nccl_version_of(beside, globals);
-  evidence.environment = environment_of(beside);
-  for (const auto& [name, log] : beside.logs)
-    evidence.multi_node_job = evidence.multi_node_job || checks::LogView(log, nullptr, name).many_hosts();
-  auto diagnosis = checks::run(evidence);
-  const bool machine = !input.machine.topology.gpus.empty();
-  for (const auto& [name, log] : beside.logs)
-    append(diagnosis, checks::diagnose_log(log, machine ? &input.machine : nullptr, name));
-  if (!beside.configs.empty())
-    append(diagnosis, lint::judge(beside.configs, lint_options(evidence.nccl_version, globals)).diagnosis());
-  checks::join_causes(diagnosis);
-  return diagnosis;
-}
-
-// --driver-version tells what no file tells.
-void add_versions(model::Machine& machine, const Globals& globals) {
-  if (!globals.driver_version.empty() && !machine.nvidia_driver)
-    machine.nvidia_driver = model::Fact<std::string>::of(globals.driver_version, "--driver-version");
-}
-
-std::string rendered(const CheckOptions& options, const Globals& globals, const model::Diagnosis& diagnosis,
+std::string rendered(const CheckOptions& options, const Globals& globals, const model::Diagnosis& found,
                      const model::Source& source) {
+  const auto language = language_of(globals);
+  auto diagnosis = found;
+  checks::translate(diagnosis, language);
   if (options.nagios) return emit::findings_nagios(diagnosis);
   if (options.junit) return emit::findings_junit(diagnosis, source.name);
-  if (options.markdown) return emit::findings_markdown(diagnosis, source.name);
+  if (options.markdown) return emit::findings_markdown(diagnosis, source.name, language);
   if (globals.json) return emit::findings_json(diagnosis, source);
-  return emit::findings_text(diagnosis, source.name, {use_color(globals), globals.verbose});
+  return emit::findings_text(diagnosis, source.name, {use_color(globals), globals.verbose, language});
+}
+
+// The earlier reading and the time between both; nothing was asked for: no machine.
+struct Before {
+  std::optional<Input> input;
+  std::optional<double> seconds;
+};
+
+std::optional<double> between(const model::Machine& before, const model::Machine& now) {
+  if (!before.read_at || !now.read_at || *now.read_at <= *before.read_at) return std::nullopt;
+  return static_cast<double>(*now.read_at - *before.read_at);
+}
+
+// --since FILE, or a first reading of this machine and a wait of --interval seconds.
+Result<Before> read_before(const CheckOptions& options, const Globals& globals, const std::string& name) {
+  Before out;
+  if (options.interval > 0) out.seconds = options.interval;
+  if (options.since.empty() && options.interval <= 0) return out;
+  auto input = load_input(options.since.empty() ? name : options.since, globals);
+  if (!input) return tl::unexpected(input.error());
+  out.input = std::move(*input);
+  if (options.since.empty()) std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
+  return out;
+}
+
+std::optional<Error> wrong_readings(const CheckOptions& options, const std::string& name) {
+  const auto usage = [](std::string text, std::string hint) {
+    return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
+  };
+  if (options.interval != 0 && !(options.interval > 0 && options.interval <= kLongestInterval))
+    return usage(fmt::format("--interval {}: seconds between 0 and {}", options.interval, kLongestInterval),
+                 "");
+  if (options.interval > 0 && options.since.empty() && name != "live")
+    return usage("--interval alone waits between two readings of this machine",
+                 "topotune check --since OLD NEW compares two recordings");
+  return std::nullopt;
+}
+
+int unreadable(const CheckOptions& options, const Globals& globals, const Error& error) {
+  if (options.nagios) write_result(globals, emit::findings_nagios({}));
+  return report(error);
 }
 
 int check_one(const CheckOptions& options, const Globals& globals, const std::string& name) {
+  if (const auto error = wrong_readings(options, name)) return report(*error);
+  const auto before = read_before(options, globals, name);
+  if (!before) return unreadable(options, globals, before.error());
   auto input = load_input(name, globals);
-  if (!input) {
-    if (options.nagios) write_result(globals, emit::findings_nagios({}));
-    return report(input.error());
-  }
+  if (!input) return unreadable(options, globals, input.error());
   add_versions(input->machine, globals);
-  auto diagnosis = diagnose(*input, globals);
+  Earlier earlier{before->input ? &before->input->machine : nullptr, before->seconds};
+  if (!options.since.empty()) {
+    const auto told = between(before->input->machine, input->machine);
+    if (told) earlier.seconds = told;
+  }
+  auto diagnosis = diagnose(*input, read_job(*input), globals, earlier);
   keep_only(options.rules, diagnosis);
   const auto written =
       write_result(globals, rendered(options, globals, diagnosis, input->machine.topology.source));
@@ -185,21 +150,9 @@ int check_one(const CheckOptions& options, const Globals& globals, const std::st
 
 // Several inputs are the nodes of a fleet. An input that cannot be read is said and makes the status 3 unless
 // worse was found; the others are compared all the same.
-int check_fleet(const CheckOptions& options, const Globals& globals) {
-  std::vector<model::FleetNode> nodes;
+int check_fleet(const CheckOptions& options, const Globals& globals, const std::vector<std::string>& inputs) {
   bool unreadable = false;
-  for (const auto& name : options.inputs) {
-    auto input = load_input(name, globals);
-    if (!input) {
-      report(input.error());
-      unreadable = true;
-      continue;
-    }
-    add_versions(input->machine, globals);
-    auto findings = diagnose(*input, globals).findings;
-    nodes.push_back(
-        {name, checks::fleet_kind(input->machine), checks::fleet_facts(input->machine), std::move(findings)});
-  }
+  auto nodes = read_fleet(inputs, globals, unreadable);
   auto report = checks::compare_fleet(nodes);
   for (auto& node : nodes) {
     for (auto& finding : node.findings) {
@@ -219,11 +172,28 @@ int check_fleet(const CheckOptions& options, const Globals& globals) {
   return unreadable && status == kOk ? static_cast<int>(kUnknown) : status;
 }
 
+// Inputs, with a folder of captures as its files.
+std::vector<std::string> expanded(const std::vector<std::string>& inputs) {
+  std::vector<std::string> out;
+  for (const auto& name : inputs) {
+    const auto nodes = is_folder(name) ? fleet_of_folder(name) : std::vector<std::string>{};
+    if (nodes.empty())
+      out.push_back(name);
+    else
+      out.insert(out.end(), nodes.begin(), nodes.end());
+  }
+  return out;
+}
+
 int check(const CheckOptions& options, const Globals& globals) {
-  if (options.list) return write_result(globals, listing());
+  if (options.list) return write_result(globals, listing(language_of(globals)));
   if (const auto error = unknown_rule(options.rules)) return report(*error);
-  if (options.inputs.size() > 1) return check_fleet(options, globals);
-  return check_one(options, globals, options.inputs.empty() ? "live" : options.inputs.front());
+  const auto inputs = expanded(options.inputs);
+  if (inputs.size() < 2) return check_one(options, globals, inputs.empty() ? "live" : inputs.front());
+  if (options.interval != 0 || !options.since.empty())
+    return report(
+        Error{Errc::usage, "--since and --interval are for one machine, not for a fleet", {}, {}, {}, {}});
+  return check_fleet(options, globals, inputs);
 }
 
 }  // namespace
@@ -232,11 +202,19 @@ void add_check(CLI::App& app, Globals& globals, int& status) {
   const auto options = std::make_shared<CheckOptions>();
   auto* verb = app.add_subcommand("check", "diagnose a machine, a file or a folder of command outputs");
   verb->add_option("INPUT", options->inputs,
-                   "live (the default), a file, a folder, or -; several are compared as nodes of a fleet");
+                   "live (the default), a file, a folder, or -; several, or a folder of captures, are "
+                   "compared as a fleet");
   verb->add_option("--fail-on", options->fail_on, "the verdict that makes the exit status other than 0")
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("VERDICT");
-  verb->add_option("--rule", options->rules, "only this rule (repeatable)")->type_name("ID");
+  verb->add_option("--rule", options->rules, "only this rule (repeatable)")->type_name("ID")->allow_extra_args(false);
+  verb->add_option("--since", options->since,
+                   "an earlier recording of this machine: what its counters did since then")
+      ->type_name("FILE");
+  verb->add_option(
+          "--interval", options->interval,
+          "seconds between two readings (this machine is read twice; with --since: where no file tells)")
+      ->type_name("SECONDS");
   verb->add_flag("--nagios", options->nagios, "one line for Nagios and its kin");
   verb->add_flag("--junit", options->junit, "JUnit XML");
   verb->add_flag("--markdown", options->markdown, "Markdown for a ticket");
@@ -248,6 +226,10 @@ void add_check(CLI::App& app, Globals& globals, int& status) {
       "  topotune check topo.xml                an NCCL topology file\n"
       "  topotune check node7/ --json           the command outputs of a folder as topotune.findings/1\n"
       "  topotune check node1.capture node2.capture node3.capture    which node differs, in what\n"
+      "  topotune check captures/               a folder of captures: the nodes of a fleet\n"
+      "  topotune check --interval 60           what the error counters do within a minute\n"
+      "  topotune check --since monday.capture node7.capture\n"
+      "  topotune check --lang zh --markdown    for a ticket, in Chinese\n"
       "  topotune check --rule ACS01 --rule KERN01");
   verb->callback([options, &globals, &status] { status = check(*options, globals); });
 }

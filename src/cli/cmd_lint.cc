@@ -11,10 +11,14 @@
 #include <set>
 
 #include "base/text.h"
+#include "checks/language.h"
 #include "cli/atomic_file.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "emit/findings_json.h"
+#include "emit/findings_junit.h"
+#include "emit/findings_markdown.h"
+#include "emit/findings_nagios.h"
 #include "emit/findings_text.h"
 #include "emit/sarif.h"
 #include "lint/fix.h"
@@ -30,6 +34,7 @@ namespace fs = std::filesystem;
 struct LintOptions {
   std::vector<std::string> files;
   bool env = false, fix = false, in_place = false, sarif = false;
+  bool nagios = false, junit = false, markdown = false;
   int pid = 0;
   std::string fail_on = "warn";
   std::string library;
@@ -56,8 +61,14 @@ void fail_input(Session& session, Error error, const std::string& name) {
   session.failed = true;
 }
 
-void take_text(Session& session, const Globals& globals, const std::string& name, std::string text) {
-  const auto kind = parse::config_kind_from(globals.kind);
+// A text of which nothing could be taken although it is not empty: what it sets is not known.
+bool tells_nothing(const parse::ConfigText& facts) {
+  return !facts.diagnostics.empty() && facts.settings.empty() && facts.commands.empty();
+}
+
+void take_text(Session& session, const Globals& globals, const std::string& name, std::string text,
+               std::optional<parse::ConfigKind> kind = {}) {
+  if (!kind) kind = parse::config_kind_from(globals.kind);
   session.texts.push_back(std::move(text));
   auto input = lint::read_input(name, session.texts.back(), kind);
   if (!input) {
@@ -72,6 +83,7 @@ void take_text(Session& session, const Globals& globals, const std::string& name
                       name);
   }
   for (const auto& diagnostic : input->facts.diagnostics) say(globals, name, diagnostic.at, diagnostic.text);
+  session.failed = session.failed || tells_nothing(input->facts);
   session.inputs.push_back(std::move(*input));
 }
 
@@ -225,11 +237,43 @@ void take_environment(Session& session, const std::string& name, std::string tex
     session.inputs.push_back(std::move(*input));
 }
 
-void take_process(Session& session, int pid) {
+std::string variable_in(std::string_view environment, std::string_view name) {
+  for (const auto entry : split(environment, '\0'))
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return std::string(entry.substr(name.size() + 1));
+  return "";
+}
+
+// The files that NCCL reads after the environment: the user's (NCCL_CONF_FILE, else ~/.nccl.conf), then
+// /etc/nccl.conf. `root`: what the process has as "/".
+void take_conf_files(Session& session, const Globals& globals, const std::string& root,
+                     std::string_view environment) {
+  const std::string named = variable_in(environment, "NCCL_CONF_FILE"),
+                    home = variable_in(environment, "HOME");
+  const std::string user = !named.empty() ? named : home.empty() ? "" : home + "/.nccl.conf";
+  for (const std::string& path : {user, std::string("/etc/nccl.conf")}) {
+    std::error_code error;
+    if (path.empty() || !fs::is_regular_file(root + path, error)) {
+      if (!named.empty() && path == named)
+        say(globals, path, {1, 1}, "NCCL_CONF_FILE cannot be read: NCCL goes on without it");
+      continue;
+    }
+    if (!session.seen.insert(root + path).second) continue;
+    auto text = read_input(root + path);
+    if (!text)
+      fail_input(session, text.error(), path);
+    else
+      take_text(session, globals, path, std::move(*text), parse::ConfigKind::nccl_conf);
+  }
+}
+
+void take_process(Session& session, const Globals& globals, int pid) {
   const std::string name = fmt::format("/proc/{}/environ", pid);
   auto text = read_input(name);
   if (!text) return fail_input(session, text.error(), name);
+  const std::string environment = *text;
   take_environment(session, name, std::move(*text));
+  take_conf_files(session, globals, fmt::format("/proc/{}/root", pid), environment);
 }
 
 // --- --fix
@@ -283,15 +327,23 @@ std::string name_of_all(const Session& session) {
   return fmt::format("{} and {} more", session.inputs[0].name, session.inputs.size() - 1);
 }
 
-int write_findings(const Session& session, const model::Diagnosis& diagnosis, const LintOptions& options,
+int write_findings(const Session& session, const model::Diagnosis& judged, const LintOptions& options,
                    const Globals& globals) {
+  auto diagnosis = judged;
+  checks::translate(diagnosis, language_of(globals));
   if (options.sarif) return write_result(globals, emit::findings_sarif(diagnosis));
+  if (options.nagios) return write_result(globals, emit::findings_nagios(diagnosis));
+  if (options.junit) return write_result(globals, emit::findings_junit(diagnosis, name_of_all(session)));
+  if (options.markdown)
+    return write_result(globals,
+                        emit::findings_markdown(diagnosis, name_of_all(session), language_of(globals)));
   model::Source source;
   source.kind = model::SourceKind::text;
   source.name = name_of_all(session);
   return write_result(globals, globals.json ? emit::findings_json(diagnosis, source)
                                             : emit::findings_text(diagnosis, source.name,
-                                                                  {use_color(globals), globals.verbose}));
+                                                                  {use_color(globals), globals.verbose,
+                                                                   language_of(globals)}));
 }
 
 int lint_all(const LintOptions& options, const Globals& globals) {
@@ -307,8 +359,11 @@ int lint_all(const LintOptions& options, const Globals& globals) {
                         "env, environ, shell, nccl-conf, ucx-conf, yaml, dockerfile, systemd, python"});
   Session session;
   lint::Options known = options_of(options, globals);
-  if (options.pid > 0) take_process(session, options.pid);
-  if (options.env) take_environment(session, "environment", own_environment());
+  if (options.pid > 0) take_process(session, globals, options.pid);
+  if (options.env) {
+    take_environment(session, "environment", own_environment());
+    take_conf_files(session, globals, globals.sysroot, own_environment());
+  }
   if (options.env || options.pid > 0) know_machine(options, globals, known);
   for (const auto& name : options.files) {
     std::error_code error;
@@ -340,6 +395,9 @@ void add_lint(CLI::App& app, Globals& globals, int& status) {
   verb->add_flag("--fix", options->fix, "print the corrections as a unified diff");
   verb->add_flag("--in-place", options->in_place, "write the corrections into the files");
   verb->add_flag("--sarif", options->sarif, "print SARIF 2.1.0 for code review");
+  verb->add_flag("--markdown", options->markdown, "Markdown for a ticket");
+  verb->add_flag("--junit", options->junit, "JUnit XML");
+  verb->add_flag("--nagios", options->nagios, "one line for Nagios and its kin");
   verb->add_option("--libnccl", options->library, "take the names of variables from this libnccl.so")
       ->type_name("FILE");
   verb->add_option("--fail-on", options->fail_on, "the verdict that makes the exit status other than 0")

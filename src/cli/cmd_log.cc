@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "checks/language.h"
 #include "checks/log_rules.h"
 #include "cli/cli.h"
 #include "cli/input.h"
@@ -74,8 +75,10 @@ int verdict_status(const model::Diagnosis& diagnosis, const std::string& fail_on
   return verdict == model::Verdict::warn && fail_on == "warn" ? kWarn : kOk;
 }
 
-std::string document(const model::NcclLog& log, const model::Diagnosis& diagnosis, const std::string& name,
+std::string document(const model::NcclLog& log, const model::Diagnosis& judged, const std::string& name,
                      const LogOptions& options, const Globals& globals) {
+  auto diagnosis = judged;
+  checks::translate(diagnosis, language_of(globals));
   if (globals.json) return emit::nccl_log_json(log, diagnosis, name);
   std::string text;
   if (options.matrix) text += emit::nccl_log_matrix(log);

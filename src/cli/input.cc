@@ -5,13 +5,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/folder_input.h"
 #include "discover/discover.h"
 #include "host/live_host.h"
 #include "host/recorded_host.h"
 #include "parse/recognise.h"
+#include "parse/sysfs_proc.h"
 
 namespace topotune::cli {
 
@@ -35,13 +38,23 @@ Result<Input> load_live(const Globals& globals) {
   auto options = host::live_options_from_environment(globals.sysroot);
   if (!options) return tl::unexpected(options.error());
   const host::LiveHost host(std::move(*options));
-  return input_of(discover::discover(host), model::SourceKind::live, globals.sysroot.empty() ? "live" : globals.sysroot);
+  auto machine = discover::discover(host);
+  if (globals.sysroot.empty()) machine.read_at = std::time(nullptr);
+  return input_of(std::move(machine), model::SourceKind::live,
+                  globals.sysroot.empty() ? "live" : globals.sysroot);
 }
 
 Result<Input> load_capture(const std::string& name, std::string_view bytes) {
   auto capture = host::parse_capture(bytes);
   if (!capture) return tl::unexpected(capture.error());
-  return input_of(discover::discover(host::RecordedHost(std::move(*capture))), model::SourceKind::capture, name);
+  const auto date = capture->date;
+  const bool redacted = capture->redacted;
+  auto machine = discover::discover(host::RecordedHost(std::move(*capture)));
+  if (date) machine.read_at = parse::parse_utc(*date);
+  // Its stand-in is of this capture only: equal boots would look different.
+  if (redacted)
+    machine.boot_id = model::Fact<std::string>::missing("redacted", "/proc/sys/kernel/random/boot_id");
+  return input_of(std::move(machine), model::SourceKind::capture, name);
 }
 
 tl::unexpected<Error> about(const std::string& name, Error error) {
@@ -82,7 +95,8 @@ Result<Input> load_commands(const std::string& name, std::string text) {
 
 Result<Input> load_text(const std::string& name, std::string text, const Globals& globals) {
   if (is_text_kind(globals.kind)) return load_commands(name, std::move(text));
-  const bool capture = globals.kind.empty() ? host::looks_like_capture(text) : globals.kind == name_of(model::SourceKind::capture);
+  const bool capture = globals.kind.empty() ? host::looks_like_capture(text)
+                                            : globals.kind == name_of(model::SourceKind::capture);
   if (capture) return load_capture(name, text);
   const auto format = format_for(text, globals);
   if (!format && format.error().code == Errc::unrecognised) {
@@ -99,7 +113,8 @@ Result<Input> load_text(const std::string& name, std::string text, const Globals
   input.kind = input.machine.topology.source.kind;
   input.raw_text = std::move(text);
   input.name = name;
-  add_other_commands(input);
+  // An XML document is nothing else; a matrix may be one of several texts in a paste.
+  if (!trim(input.raw_text).starts_with('<')) add_other_commands(input);
   return input;
 }
 

@@ -23,6 +23,7 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("-q,--quiet", globals.quiet, "say nothing on stderr but errors");
   app.add_flag("-v,--verbose", globals.verbose, "say more");
   app.add_option("--color", globals.color, "colours")->check(CLI::IsMember({"auto", "always", "never"}))->type_name("WHEN");
+  app.add_option("--lang", globals.lang, "language of titles, impact and remedy")->check(CLI::IsMember({"en", "zh"}))->type_name("en|zh");
   app.add_option("--kind", globals.kind, "what the input is, when its content is not to decide")->type_name("KIND");
   app.add_option("--sysroot", globals.sysroot, "folder that stands for / (a recorded machine)")->type_name("DIR");
   app.add_option("--nccl-version", globals.nccl_version, "NCCL version where no file tells it")->type_name("V");

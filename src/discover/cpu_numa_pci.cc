@@ -148,6 +148,10 @@ void read_endpoint(const host::Host& host, PciDevice& device) {
   device.virtual_function = host.link(folder + "physfn").has_value();
   device.power_state = read_line(host, folder + "power_state");
   if (const auto l1 = read_line(host, folder + "link/l1_aspm")) device.l1_aspm = *l1 == "1";
+  for (const char* kind : {"correctable", "nonfatal", "fatal"}) {
+    const auto text = host.read(folder + "aer_dev_" + kind);
+    if (const auto total = text ? parse::parse_aer_total(*text) : std::nullopt) device.aer[kind] = *total;
+  }
 }
 
 // The `depth`-th bridge from the root. Where configuration space does not tell, ports alternate: root port,

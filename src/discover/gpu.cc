@@ -101,11 +101,23 @@ model::GpuState state_of(const NvmlGpu& seen, const std::string& id) {
   state.bar1_bytes = seen.bar1_bytes;
   state.memory_bytes = seen.memory_bytes;
   state.pcie_replays = seen.pcie_replays;
+  for (const auto& link : seen.links)
+    if (!link.errors.empty()) state.nvlink_errors[link.link] = link.errors;
   state.persistence = seen.persistence;
   state.compute_mode = seen.compute_mode;
   state.vbios = seen.vbios;
   state.board_part = seen.board_part;
   return state;
+}
+
+// NVSwitches that NVML names and the bus does not show (a guest may see only the GPUs).
+void add_switches(const NvmlGpu& seen, model::Topology& topology) {
+  for (const auto& link : seen.links) {
+    if (link.active != true || link.remote_type != "switch" || link.remote_bus_id.empty()) continue;
+    const bool known =
+        std::ranges::find(topology.switches, link.remote_bus_id, &model::PciSwitch::bdf) != topology.switches.end();
+    if (!known) topology.switches.push_back({link.remote_bus_id, link.remote_bus_id, "nvswitch"});
+  }
 }
 
 // One GPU that NVML counts. A device that NVML lost is still a GPU, with a diagnostic.
@@ -122,6 +134,7 @@ void add_nvml_gpu(const NvmlGpu& seen, const std::map<std::string, std::string>&
   if (!gpu.pci_vendor) gpu.pci_vendor = seen.vendor;
   if (!gpu.pci_device) gpu.pci_device = seen.device;
   fill_links(seen, gpu_at, gpu);
+  add_switches(seen, machine.topology);
   if (seen.c2c_links.value_or(0) > 0) {
     gpu.c2c = model::C2cLink{*seen.c2c_links, {}};
     if (seen.c2c_gbytes_per_s) gpu.c2c->per_link = GBytesPerSec{*seen.c2c_gbytes_per_s};
@@ -142,7 +155,8 @@ void add_p2p(const NvmlProbe& probe, Machine& machine) {
   }
 }
 
-// NVML's own version is the CUDA major, a dot, and the driver version that the library belongs to: "13.580.159.04".
+// NVML's own version is the CUDA major, a dot, and the driver version that the library belongs to:
+// "13.580.159.04".
 std::string library_version(const std::string& nvml) {
   const auto dot = nvml.find('.');
   return dot == std::string::npos ? nvml : nvml.substr(dot + 1);
@@ -150,8 +164,11 @@ std::string library_version(const std::string& nvml) {
 
 void take_versions(const NvmlProbe& probe, Machine& machine) {
   if (probe.driver_version) machine.nvidia_driver = Fact<std::string>::of(*probe.driver_version, "nvml");
-  if (probe.nvml_version) machine.nvml_library = Fact<std::string>::of(library_version(*probe.nvml_version), "nvml", *probe.nvml_version);
-  if (probe.cuda_driver_version) machine.cuda_driver = Fact<std::string>::of(*probe.cuda_driver_version, "nvml");
+  if (probe.nvml_version)
+    machine.nvml_library =
+        Fact<std::string>::of(library_version(*probe.nvml_version), "nvml", *probe.nvml_version);
+  if (probe.cuda_driver_version)
+    machine.cuda_driver = Fact<std::string>::of(*probe.cuda_driver_version, "nvml");
   const int count = probe.gpu_count.value_or(static_cast<int>(probe.gpus.size()));
   machine.nvml_gpu_count = Fact<int>::of(count, "nvml", std::to_string(count) + " GPUs");
   machine.nvml_error = Fact<std::string>::missing("nvmlInit succeeded", "nvml");

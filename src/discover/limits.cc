@@ -93,6 +93,36 @@ void take_cgroup_cpus(const host::Host& host, Machine& machine) {
   }
 }
 
+// The nearest group above the process that limits its CPU time; without a limit: the process's own group.
+void take_cpu_limit(const host::Host& host, Machine& machine) {
+  const std::string mount = "/sys/fs/cgroup";
+  const auto cgroup = host.read("/proc/self/cgroup");
+  const auto at = cgroup ? parse::parse_proc_cgroup(*cgroup) : std::nullopt;
+  if (at && !at->unified) {
+    machine.cpu_max = Fact<std::string>::missing("cgroup v1", "/proc/self/cgroup");
+    return;
+  }
+  std::string path = at && at->path != "/" ? at->path : "";
+  for (;;) {
+    const std::string file = mount + path + "/cpu.max";
+    const auto limit = read_line(host, file);
+    if (limit) machine.cpu_max = Fact<std::string>::of(*limit, file, "cpu.max " + *limit);
+    if (limit && !limit->starts_with("max")) {
+      machine.cpu_throttled =
+          read_fact<std::uint64_t>(host, mount + path + "/cpu.stat", parse::parse_throttled);
+      return;
+    }
+    if (path.empty()) break;
+    path = path.substr(0, path.rfind('/'));
+  }
+  // The root group has no cpu.max: nothing limits the process.
+  if (!machine.cpu_max && cgroup && !host.read(mount + "/cpu.max") &&
+      host.read(mount + "/cgroup.controllers"))
+    machine.cpu_max = Fact<std::string>::of("max", mount, "no cpu.max above the process");
+  else if (!machine.cpu_max)
+    machine.cpu_max = Fact<std::string>::missing("not found", mount + "/cpu.max");
+}
+
 void take_shared_memory(const host::Host& host, Machine& machine) {
   const auto text = host.probe("statvfs /dev/shm");
   const auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
@@ -175,6 +205,12 @@ void discover_limits(const host::Host& host, Machine& machine) {
   take_hypervisor(host, machine);
   take_container(host, machine);
   take_cgroup_cpus(host, machine);
+  take_cpu_limit(host, machine);
+  if (const auto uptime = read_line(host, "/proc/uptime"))
+    machine.uptime_seconds = parse_double(std::string_view(*uptime).substr(0, uptime->find(' ')));
+  machine.hostname = read_fact<std::string>(host, "/proc/sys/kernel/hostname", [](std::string_view text) {
+    return std::optional(printable(trim(text)));
+  });
   take_shared_memory(host, machine);
   machine.online_cpus = read_fact<CpuSet>(host, "/sys/devices/system/cpu/online", parse_cpu_list);
   machine.numa_balancing = read_fact<int>(host, "/proc/sys/kernel/numa_balancing",

@@ -146,6 +146,15 @@ void merge_far_ends(Merger& merger, const parse::NvLinkGpu& from, const model::G
   }
 }
 
+// "Replay Errors", "CRC FLIT Errors": the text as it is, and the counter under its own name.
+void take_link_error(model::GpuState& state, int link, const std::string& printed, std::uint64_t count) {
+  state.other[fmt::format("NVLink {} {}", link, printed)] = std::to_string(count);
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"replay", "replay"}, {"recovery", "recovery"}, {"crc flit", "crc_flit"}, {"crc data", "crc_data"}};
+  for (const auto& [part, name] : kNames)
+    if (icontains(printed, part)) state.nvlink_errors[link][std::string(name)] = count;
+}
+
 void merge_nvlink_gpu(Merger& merger, const Piece& piece, const parse::NvLinkGpu& from) {
   auto* gpu = merger.gpu_for(
       {{}, from.uuid, from.index, from.name.empty() ? std::nullopt : std::optional(from.name)});
@@ -155,8 +164,7 @@ void merge_nvlink_gpu(Merger& merger, const Piece& piece, const parse::NvLinkGpu
   if (from.has_status) merge_status(merger, piece, from, *gpu);
   if (from.has_remote) merge_far_ends(merger, from, *gpu);
   for (const auto& [number, link] : from.links) {
-    for (const auto& [key, count] : link.errors)
-      merger.state_of(*gpu).other[fmt::format("NVLink {} {}", number, key)] = std::to_string(count);
+    for (const auto& [key, count] : link.errors) take_link_error(merger.state_of(*gpu), number, key, count);
   }
   merger.state_of(*gpu).other.try_emplace("NVLink source", piece.at(from.line));
 }

@@ -10,6 +10,8 @@
 #include "parse/ibv_devinfo.h"
 #include "parse/ip_link.h"
 #include "parse/line_reader.h"
+#include "parse/port_counters.h"
+#include "parse/port_qos.h"
 #include "parse/rdma_link.h"
 #include "parse/show_gids.h"
 
@@ -135,6 +137,40 @@ tl::expected<void, Error> merge_ip_link(Merger& merger, const Piece& piece) {
   for (const auto& one : *interfaces) {
     if (one.mtu) merger.netdev_mtu.try_emplace(one.name, *one.mtu);
     if (one.bdf) merger.netdev_bdf.try_emplace(one.name, *one.bdf);
+    if (!one.networks.empty()) merger.netdev_networks.try_emplace(one.name, one.networks);
+  }
+  return {};
+}
+
+tl::expected<void, Error> merge_port_qos(Merger& merger, const Piece& piece) {
+  auto qos = parse::parse_port_qos(piece.text, piece.command);
+  if (!qos) return tl::unexpected(qos.error());
+  if (qos->netdev.empty()) {
+    merger.warn(
+        "interface-unknown",
+        fmt::format("{}: which interface this is cannot be told: keep the command's line", piece.name));
+    return {};
+  }
+  auto& to = merger.netdev_qos[qos->netdev];
+  if (to.second.empty()) to.second = piece.at(1);
+  take(to.first.trust, qos->trust);
+  take(to.first.pfc_priorities, qos->pfc_priorities);
+  if (to.first.dscp_priority.empty()) to.first.dscp_priority = qos->dscp_priority;
+  return {};
+}
+
+// A port that perfquery names by its LID is the one that another text gives this LID.
+tl::expected<void, Error> merge_port_counters(Merger& merger, const Piece& piece) {
+  const auto records = parse::parse_port_counters(piece.text);
+  if (!records) return tl::unexpected(records.error());
+  for (const auto& record : *records) {
+    if (!record.device.empty()) {
+      auto* port = merger.port_for(record.device, record.port);
+      if (port && port->source.empty()) port->source = piece.at(record.line);
+      if (port) port->counters.insert(record.counters.begin(), record.counters.end());
+    } else if (record.lid) {
+      merger.lid_counters[*record.lid].insert(record.counters.begin(), record.counters.end());
+    }
   }
   return {};
 }
@@ -152,11 +188,26 @@ std::optional<std::string> address_of(const Merger& merger, const std::string& n
   return std::ranges::any_of(merger.machine.topology.pci, known) ? bdf : std::nullopt;
 }
 
+void finish_qos(const Merger& merger, model::RdmaPort& port) {
+  if (const auto at = merger.netdev_networks.find(*port.netdev); at != merger.netdev_networks.end())
+    port.networks = at->second;
+  const auto at = merger.netdev_qos.find(*port.netdev);
+  if (at == merger.netdev_qos.end()) return;
+  const auto& qos = at->second.first;
+  take(port.trust, qos.trust);
+  take(port.pfc_priorities, qos.pfc_priorities);
+  if (port.dscp_priority.empty()) port.dscp_priority = qos.dscp_priority;
+}
+
 void finish_port(const Merger& merger, model::RdmaPort& port) {
+  if (const auto at = port.lid ? merger.lid_counters.find(*port.lid) : merger.lid_counters.end();
+      at != merger.lid_counters.end() && *port.lid != 0)
+    port.counters.insert(at->second.begin(), at->second.end());
   if (!port.netdev) return;
   if (!port.bdf) port.bdf = address_of(merger, *port.netdev);
   const auto mtu = merger.netdev_mtu.find(*port.netdev);
   if (!port.netdev_mtu && mtu != merger.netdev_mtu.end()) port.netdev_mtu = mtu->second;
+  finish_qos(merger, port);
 }
 
 model::Nic& nic_for(model::Topology& topology, std::map<std::string, std::size_t>& by_name,

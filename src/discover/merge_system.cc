@@ -156,6 +156,14 @@ constexpr KernelFile kKernelFiles[] = {
      [](model::Machine& m, const std::string& line, const std::string& source) {
        m.boot_id = model::Fact<std::string>::of(line, source);
      }},
+    {"/sys/fs/cgroup/cpu.max",
+     [](model::Machine& m, const std::string& line, const std::string& source) {
+       m.cpu_max = model::Fact<std::string>::of(line, source, "cpu.max " + line);
+     }},
+    {"/proc/sys/kernel/hostname",
+     [](model::Machine& m, const std::string& line, const std::string& source) {
+       m.hostname = model::Fact<std::string>::of(line, source);
+     }},
     {"/sys/module/nvidia/version",
      [](model::Machine& m, const std::string& line, const std::string& source) {
        if (!m.nvidia_driver.known()) m.nvidia_driver = model::Fact<std::string>::of(line, source, line);

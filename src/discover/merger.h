@@ -12,6 +12,7 @@
 #include "base/bdf.h"
 #include "model/machine.h"
 #include "parse/lspci.h"
+#include "parse/port_qos.h"
 
 namespace topotune::discover {
 
@@ -87,6 +88,9 @@ class Merger {
   bool gpus_listed = false;                       // a text of the driver lists the GPUs: lspci adds none
   std::map<std::string, std::string> netdev_bdf;  // interface -> address
   std::map<std::string, int> netdev_mtu;
+  std::map<std::string, std::vector<std::string>> netdev_networks;
+  std::map<std::string, std::pair<parse::PortQos, std::string>> netdev_qos;  // and its source
+  std::map<int, std::map<std::string, std::uint64_t>> lid_counters;          // of perfquery
   // Far ends of NVLinks as printed, resolved by finish(): GPU place -> (address or "", link number there,
   // speed).
   struct FarEnd {

@@ -3,6 +3,8 @@
 
 #include "discover/phases.h"
 #include "discover/reading.h"
+#include "parse/ip_link.h"
+#include "parse/port_qos.h"
 #include "parse/sysfs_pci.h"
 #include "parse/sysfs_rdma.h"
 
@@ -122,6 +124,47 @@ RdmaPort read_port(const host::Host& host, const std::string& device, int number
   return port;
 }
 
+// PFC and DSCP mapping by iproute2's dcb (needs dcbnl); ECN by the driver's own files.
+void read_qos(const host::Host& host, RdmaPort& port) {
+  const auto ask = [&](const char* object) {
+    const std::vector<std::string> argv{"dcb", "-N", object, "show", "dev", *port.netdev};
+    const auto text = host.run(argv);
+    return text ? parse::parse_port_qos(*text, "dcb dev " + *port.netdev) : tl::unexpected(text.error());
+  };
+  if (const auto pfc = ask("pfc")) port.pfc_priorities = pfc->pfc_priorities;
+  if (const auto app = ask("app")) port.dscp_priority = app->dscp_priority;
+  const std::string folder = kNet + "/" + *port.netdev + "/";
+  if (const auto trust = read_line(host, folder + "qos/trust"); trust && !trust->empty()) port.trust = *trust;
+  for (int priority = 0; priority < 8; ++priority) {
+    const auto on = read_line(host, folder + "ecn/roce_np/enable/" + std::to_string(priority));
+    if (!on) break;  // not this driver
+    port.ecn = port.ecn.value_or(false) || *on == "1";
+  }
+}
+
+void read_netdev(const host::Host& host, RdmaPort& port) {
+  const std::string folder = kNet + "/" + *port.netdev + "/";
+  if (const auto mtu = read_line(host, folder + "mtu")) port.netdev_mtu = parse_int<int>(*mtu);
+  if (const auto changes = read_line(host, folder + "carrier_changes"))
+    port.carrier_changes = parse_int<std::uint64_t>(*changes);
+  if (port.link_layer == "Ethernet" && port.state == "ACTIVE" && !port.software.value_or(false))
+    read_qos(host, port);
+}
+
+// IPv4 networks of the ports' interfaces, with their real prefix lengths.
+void read_networks(const host::Host& host, Machine& machine) {
+  if (machine.ports.empty()) return;
+  const std::vector<std::string> argv{"ip", "-4", "addr", "show"};
+  const auto text = host.run(argv);
+  const auto interfaces = text ? parse::parse_ip_link(*text) : tl::unexpected(text.error());
+  if (!interfaces) return;
+  for (auto& port : machine.ports) {
+    const auto at =
+        std::ranges::find_if(*interfaces, [&](const auto& one) { return port.netdev == one.name; });
+    if (at != interfaces->end()) port.networks = at->networks;
+  }
+}
+
 void read_device_facts(const host::Host& host, const std::string& device, RdmaPort& port) {
   const std::string folder = kRdma + "/" + device + "/";
   const auto filled = [&](const char* file) {
@@ -133,15 +176,15 @@ void read_device_facts(const host::Host& host, const std::string& device, RdmaPo
   port.hca_type = filled("hca_type");
   port.node_guid = filled("node_guid");
   port.system_image_guid = filled("sys_image_guid");
-  // A hardware device has a link to its PCI function; soft-RoCE and soft-iWARP have none, whatever their name.
+  // A hardware device has a link to its PCI function; soft-RoCE and soft-iWARP have none, whatever their
+  // name.
   const auto function = host.link(folder + "device");
   if (function || function.error().code == Errc::not_found) port.software = !function.has_value();
   port.bdf = pci_behind(host, folder + "device");
   port.netdev = netdev_of(host, device, port);
   if (!port.netdev) return;
   if (!port.bdf) port.bdf = pci_behind(host, kNet + "/" + *port.netdev);
-  if (const auto mtu = read_line(host, kNet + "/" + *port.netdev + "/mtu"))
-    port.netdev_mtu = parse_int<int>(*mtu);
+  read_netdev(host, port);
   // sysfs has no active MTU; RoCE's follows from the netdev's, InfiniBand's stays unknown.
   if (port.link_layer == "Ethernet" && port.netdev_mtu) port.active_mtu = parse::roce_mtu(*port.netdev_mtu);
 }
@@ -231,6 +274,7 @@ void list_other_nics(const host::Host& host, Machine& machine) {
 
 void discover_nics(const host::Host& host, Machine& machine) {
   read_rdma(host, machine);
+  read_networks(host, machine);
   list_rdma_nics(machine);
   list_other_nics(host, machine);
 }

@@ -26,6 +26,8 @@
 #include "parse/nvidia_smi_q.h"
 #include "parse/nvidia_smi_table.h"
 #include "parse/nvidia_smi_x.h"
+#include "parse/port_counters.h"
+#include "parse/port_qos.h"
 #include "parse/rdma_link.h"
 #include "parse/rocm_smi.h"
 #include "parse/show_gids.h"
@@ -60,6 +62,8 @@ constexpr TextKind kKinds[] = {
     {"ibdev2netdev", by_text<parse::looks_like_ibdev2netdev>, merge_ibdev2netdev},
     {"show_gids", by_text<parse::looks_like_show_gids>, merge_show_gids},
     {"ip link", by_text<parse::looks_like_ip_link>, merge_ip_link},
+    {"mlnx_qos", by_text<parse::looks_like_port_qos>, merge_port_qos},
+    {"port counters", by_text<parse::looks_like_port_counters>, merge_port_counters},
     {"numactl", by_text<parse::looks_like_numactl>, merge_numactl},
     {"lscpu", by_text<parse::looks_like_lscpu>, merge_lscpu},
     {"/proc/driver/nvidia/version", by_text<parse::looks_like_driver_version_file>, merge_nvidia_version},

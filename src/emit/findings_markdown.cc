@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "emit/labels.h"
 
 namespace topotune::emit {
 
@@ -37,28 +38,38 @@ std::string code(const std::string& text) {
   return fence + (longest ? " " : "") + clean + (longest ? " " : "") + fence;
 }
 
-std::string section(const model::Finding& f) {
+std::string item(const char* label, const std::string& text) {
+  return fmt::format("- {}: {}\n", label, text);
+}
+
+std::string section(const model::Finding& f, const Labels& labels) {
   std::string out = fmt::format("\n### {} {}: {}\n\n", f.rule, cell(f.subject), cell(f.title));
-  if (!f.expected.empty()) out += fmt::format("- expected: {}\n", cell(f.expected));
-  if (!f.observed.empty()) out += fmt::format("- observed: {}\n", cell(f.observed));
-  for (const auto& e : f.evidence) out += fmt::format("- evidence: {} — {}\n", code(e.source), code(e.text));
-  if (!f.because.empty()) out += fmt::format("- because of: {}\n", cell(fmt::format("{}", fmt::join(f.because, ", "))));
-  return out + fmt::format("- impact: {}\n- remedy: {}\n- reference: {}\n", cell(f.impact), cell(f.remedy), cell(f.reference));
+  if (!f.expected.empty()) out += item(labels.expected, cell(f.expected));
+  if (!f.observed.empty()) out += item(labels.observed, cell(f.observed));
+  for (const auto& e : f.evidence)
+    out += item(labels.evidence, fmt::format("{} — {}", code(e.source), code(e.text)));
+  if (!f.because.empty()) out += item(labels.because, cell(fmt::format("{}", fmt::join(f.because, ", "))));
+  return out + item(labels.impact, cell(f.impact)) + item(labels.remedy, cell(f.remedy)) +
+         item(labels.reference, cell(f.reference));
 }
 
 }  // namespace
 
-std::string findings_markdown(const model::Diagnosis& diagnosis, const std::string& name) {
-  std::string out = fmt::format("## topotune: {} — {}\n\n", cell(name), model::name_of(model::verdict_of(diagnosis)));
+std::string findings_markdown(const model::Diagnosis& diagnosis, const std::string& name,
+                              model::Language language) {
+  const auto& labels = labels_of(language);
+  std::string out =
+      fmt::format("## topotune: {} — {}\n\n", cell(name), model::name_of(model::verdict_of(diagnosis)));
   if (!diagnosis.findings.empty()) {
-    out += "| severity | rule | where | what |\n|---|---|---|---|\n";
+    out += labels.table_head;
     for (const auto& f : diagnosis.findings)
-      out += fmt::format("| {} | {} | {} | {} |\n", model::name_of(f.severity), f.rule, cell(f.subject), cell(f.title));
-    for (const auto& f : diagnosis.findings) out += section(f);
+      out += fmt::format("| {} | {} | {} | {} |\n", model::name_of(f.severity), f.rule, cell(f.subject),
+                         cell(f.title));
+    for (const auto& f : diagnosis.findings) out += section(f, labels);
   }
-  out += fmt::format("\n{} rules checked", diagnosis.checked.size());
+  out += fmt::format(fmt::runtime(labels.rules_checked), diagnosis.checked.size());
   if (diagnosis.not_checked.empty()) return out + ".\n";
-  out += fmt::format("; {} could not be:\n\n", diagnosis.not_checked.size());
+  out += fmt::format(fmt::runtime(labels.could_not_be), diagnosis.not_checked.size());
   for (const auto& n : diagnosis.not_checked) out += fmt::format("- {}: {}\n", n.rule, cell(n.why));
   return out;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "emit/labels.h"
 
 namespace topotune::emit {
 namespace {
@@ -43,9 +44,10 @@ std::vector<std::vector<const Finding*>> blocks_of(const model::Diagnosis& diagn
   return out;
 }
 
-std::string seen_in(const Finding& finding) {
+std::string seen_in(const Finding& finding, const Labels& labels) {
   std::string out = fmt::format("    {}: {}", plain(finding.subject), plain(finding.observed));
-  if (!finding.expected.empty()) out += fmt::format("; expected {}", plain(finding.expected));
+  if (!finding.expected.empty())
+    out += fmt::format(fmt::runtime(labels.expected_in_line), plain(finding.expected));
   return out + "\n";
 }
 
@@ -58,35 +60,40 @@ std::string evidence_in(const Finding& finding, std::size_t most) {
 
 std::string block_text(const std::vector<const Finding*>& block, const FindingsTextOptions& options) {
   const auto& first = *block.front();
+  const auto& labels = labels_of(options.language);
   const auto most = options.verbose ? block.size() : std::min(block.size(), kSubjects);
   std::string out = fmt::format(
       "{} {}  {}\n",
       painted(fmt::format("{:<5}", name_of(first.severity)), color_of(first.severity), options.color),
       painted(first.rule, "\x1b[1m", options.color), plain(first.title));
   for (std::size_t i = 0; i < most; ++i) {
-    out += seen_in(*block[i]);
+    out += seen_in(*block[i], labels);
     if (options.verbose || i == 0)
       out += evidence_in(*block[i], options.verbose ? block[i]->evidence.size() : kLines);
   }
-  if (most < block.size()) out += fmt::format("    and {} more (-v lists them)\n", block.size() - most);
-  if (!first.because.empty()) out += fmt::format("    because of: {}\n", fmt::join(first.because, ", "));
-  if (!first.impact.empty()) out += fmt::format("    costs:  {}\n", plain(first.impact));
-  if (!first.remedy.empty()) out += fmt::format("    remedy: {}\n", plain(first.remedy));
+  if (most < block.size()) out += fmt::format(fmt::runtime(labels.more), block.size() - most);
+  if (!first.because.empty())
+    out += fmt::format(fmt::runtime(labels.because_line), fmt::join(first.because, ", "));
+  if (!first.impact.empty()) out += fmt::format(fmt::runtime(labels.costs), plain(first.impact));
+  if (!first.remedy.empty()) out += fmt::format(fmt::runtime(labels.remedy_line), plain(first.remedy));
   return out + "\n";
 }
 
-std::string counted(std::ptrdiff_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+// "3 warnings", "1 error"; a form without a plural takes the ending as "".
+std::string counted(std::ptrdiff_t n, const char* form, model::Language language) {
+  const char* ending = n == 1 || language != model::Language::en ? "" : "s";
+  return fmt::format(fmt::runtime(form), n, ending);
 }
 
-std::string summary(const model::Diagnosis& diagnosis) {
+std::string summary(const model::Diagnosis& diagnosis, model::Language language) {
+  const auto& labels = labels_of(language);
   std::vector<std::string> parts;
-  constexpr std::string_view kNouns[] = {"remark", "warning", "error"};
+  const char* const forms[] = {labels.remarks, labels.warnings, labels.errors};
   for (const auto severity : {Severity::error, Severity::warn, Severity::info}) {
     const auto n = std::ranges::count(diagnosis.findings, severity, &Finding::severity);
-    if (n > 0) parts.push_back(counted(n, kNouns[static_cast<std::size_t>(severity)]));
+    if (n > 0) parts.push_back(counted(n, forms[static_cast<std::size_t>(severity)], language));
   }
-  if (parts.empty()) return diagnosis.checked.empty() ? "nothing could be checked" : "nothing found";
+  if (parts.empty()) return diagnosis.checked.empty() ? labels.nothing_checked : labels.nothing_found;
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -96,8 +103,8 @@ std::string_view verdict_color(model::Verdict verdict) {
   return verdict == model::Verdict::info ? color_of(Severity::info) : color_of(Severity::warn);
 }
 
-std::string not_checked_text(const model::Diagnosis& diagnosis) {
-  std::string out = "not checked:\n";
+std::string not_checked_text(const model::Diagnosis& diagnosis, const Labels& labels) {
+  std::string out = labels.not_checked;
   for (const auto& one : diagnosis.not_checked)
     out += fmt::format("    {:<7} {}\n", one.rule, plain(one.why));
   return out;
@@ -108,16 +115,17 @@ std::string not_checked_text(const model::Diagnosis& diagnosis) {
 std::string findings_text(const model::Diagnosis& diagnosis, const std::string& name,
                           const FindingsTextOptions& options) {
   const auto verdict = model::verdict_of(diagnosis);
-  std::string out =
-      fmt::format("{}: {} ({})\n\n", plain(name),
-                  painted(name_of(verdict), verdict_color(verdict), options.color), summary(diagnosis));
+  const auto& labels = labels_of(options.language);
+  std::string out = fmt::format("{}: {} ({})\n\n", plain(name),
+                                painted(name_of(verdict), verdict_color(verdict), options.color),
+                                summary(diagnosis, options.language));
   for (const auto& block : blocks_of(diagnosis)) out += block_text(block, options);
-  out += fmt::format(
-      "{} checked, {} not checked for lack of facts{}\n",
-      counted(static_cast<std::ptrdiff_t>(diagnosis.checked.size()), "rule"), diagnosis.not_checked.size(),
-      diagnosis.not_checked.empty() || options.verbose ? ""
-                                                       : " (-v says why); topotune explain RULE tells more");
-  if (options.verbose && !diagnosis.not_checked.empty()) out += not_checked_text(diagnosis);
+  const bool plural = options.language == model::Language::en && diagnosis.checked.size() != 1;
+  out += fmt::format(fmt::runtime(labels.checked), diagnosis.checked.size(), plural ? "s" : "",
+                     diagnosis.not_checked.size());
+  if (!diagnosis.not_checked.empty() && !options.verbose) out += labels.why_hint;
+  out += "\n";
+  if (options.verbose && !diagnosis.not_checked.empty()) out += not_checked_text(diagnosis, labels);
   return out;
 }
 

@@ -3,12 +3,14 @@
 #include <string>
 
 #include "model/finding.h"
+#include "model/language.h"
 
 namespace topotune::emit {
 
 struct FindingsTextOptions {
   bool color = false;
   bool verbose = false;  // all subjects and evidence, and each rule that was not checked with its reason
+  model::Language language = model::Language::en;  // of the labels; the findings come translated
 };
 
 // A diagnosis on one screen: a verdict line, then one block a rule, the most harmful first, with its subjects, what was

@@ -142,7 +142,8 @@ class Writer {
   }
 
   void write_cpu(const Cpu& cpu) {
-    if (!cpu.numa && cpu.children.empty() && cpu.nics.empty()) return;
+    // NCCL makes a cpu element for a device only; one that a file of NCCL's names stays.
+    if (!(cpu.numa && topology_.nccl_classes) && cpu.children.empty() && cpu.nics.empty()) return;
     std::string tag = "<cpu";
     if (several_hosts_) attribute(tag, "host_hash", cpu.host.empty() ? "0x1" : "0x1" + cpu.host.substr(4));
     attribute(tag, "numaid", fmt::format("{}", cpu.numa.value_or(-1)));

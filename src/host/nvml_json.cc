@@ -263,6 +263,20 @@ Json remote_type(const Library& lib, Device device, unsigned link) {
   return type == 255 ? "unknown" : word_of(static_cast<unsigned>(type), {"gpu", "npu", "switch"});
 }
 
+// Error counters since the driver was loaded; a library or GPU that refuses the first refuses them all.
+Json link_errors(const Library& lib, Device device, unsigned link) {
+  constexpr std::array kNames{"replay", "recovery", "crc_flit",
+                              "crc_data"};  // nvmlNvLinkErrorCounter_t 0 to 3
+  Json out = Json::object();
+  for (int counter = 0; counter < static_cast<int>(kNames.size()); ++counter) {
+    unsigned long long value = 0;
+    const Json failed = lib.ask("nvmlDeviceGetNvLinkErrorCounter", device, link, counter, &value);
+    if (!failed.is_null() && out.empty()) return failed;
+    if (failed.is_null()) out[kNames[static_cast<std::size_t>(counter)]] = value;
+  }
+  return out;
+}
+
 Json link_of(const Library& lib, Device device, unsigned link, bool active) {
   Json out{{"link", link}, {"active", active}};
   unsigned version = 0;
@@ -273,6 +287,7 @@ Json link_of(const Library& lib, Device device, unsigned link, bool active) {
   out["remote_type"] = remote_type(lib, device, link);
   out["remote_bus_id"] = remote_bus_id(lib, device, link);
   out["capabilities"] = link_capabilities(lib, device, link);
+  out["errors"] = link_errors(lib, device, link);
   return out;
 }
 

@@ -121,7 +121,7 @@ void dcgm_label(Context& context, parse::Place at, sv text, sv label) {
     if (!pcie && !nvlink) continue;
     Found& found = context.add("MON03", at, std::string(field.name), std::string(field.meaning),
                                std::string(label.substr(0, 200)));
-    found.finding.title = fmt::format("{} is {}", field.name, field.meaning);
+    found.finding.title = fmt::format("The field {} is {}", field.name, field.meaning);
     return;
   }
 }

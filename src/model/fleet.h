@@ -15,12 +15,24 @@ struct FleetFact {
   std::string source;  // where it was read on that node
 };
 
+// One result of a measurement on a node; nodes are compared where `key` is equal (test, parameters, unit).
+struct FleetMeasurement {
+  std::string key;     // "coll.all_reduce.busbw bytes=1073741824 (gbytes_per_s)"
+  double value = 0;    // median of the samples
+  bool larger_is_better = true;
+  bool noisy = false;  // its own status says so
+  std::size_t samples = 0;
+  std::string source;
+};
+
 // What is kept of a node: small, so that thousands fit.
 struct FleetNode {
   std::string name;
   std::string kind;  // nodes of one kind should be alike: PCI ids of the GPUs
   std::vector<FleetFact> facts;
   std::vector<Finding> findings;  // of the node by itself
+  std::string hostname, boot_id;  // "" unknown
+  std::vector<FleetMeasurement> measurements;
 };
 
 // A node that differs from the majority of its kind in one fact. `expected` is "" where there is no majority.

@@ -42,6 +42,10 @@ struct RdmaPort {
   std::optional<unsigned> pfc_priorities;  // bit n: PFC on for priority n
   std::optional<bool> ecn;                 // any of ecn/roce_np/enable/*
   std::optional<bool> adaptive_retransmission;
+  std::optional<std::string> trust;        // what decides a packet's priority: "dscp", "pcp"
+  std::map<int, int> dscp_priority;        // DSCP -> priority; empty: not known
+  std::vector<std::string> networks;       // of the netdev, with the real prefix length: "10.0.3.0/24"
+  std::optional<std::uint64_t> carrier_changes;  // of the netdev, since it exists
 };
 
 // NVML's answers about one GPU that are not topology.
@@ -58,6 +62,8 @@ struct GpuState {
   std::optional<std::uint64_t> pcie_replays;
   std::optional<std::string> persistence, compute_mode, vbios, board_part;
   std::optional<std::string> cc_mode;  // confidential computing
+  // By link number, then "replay", "recovery", "crc_flit", "crc_data": counted since the driver was loaded.
+  std::map<int, std::map<std::string, std::uint64_t>> nvlink_errors;
   std::optional<bool> multicast;       // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   std::map<std::string, std::string> other;  // text of nvidia-smi -q that rules quote
 };
@@ -143,6 +149,11 @@ struct Machine {
   Fact<CpuSet> allowed_cpus;               // of this process
   Fact<CpuSet> cgroup_cpus;                // cpuset.cpus.effective
   Fact<CpuSet> online_cpus;
+  Fact<std::string> cpu_max;               // cgroup v2 cpu.max: "max 100000", "400000 100000"
+  Fact<std::uint64_t> cpu_throttled;       // nr_throttled of cpu.stat
+  Fact<std::string> hostname;
+  std::optional<std::int64_t> read_at;     // seconds since 1970: when the facts were read
+  std::optional<double> uptime_seconds;    // at that time
   Fact<std::map<std::string, std::string>> governors;  // cpu number -> scaling_governor
   Fact<std::string> cpufreq_driver;        // "intel_pstate", "acpi-cpufreq"
   Fact<std::map<std::string, std::string>> energy_preferences;  // cpu number -> energy_performance_preference

@@ -93,6 +93,9 @@ struct PciDevice {
   std::optional<std::string> power_state;  // "D0", "D3cold"
   std::optional<bool> l1_aspm;             // link/l1_aspm
   std::string config_why;               // why the extended space was not read
+  // Errors that the port has counted since boot, by kind: "correctable", "nonfatal", "fatal" (TOTAL_ERR_* of
+  // aer_dev_*, Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats).
+  std::map<std::string, std::uint64_t> aer;
 };
 
 // NVLinks (or xGMI) of one GPU towards one end. `to` is a GPU id, an NVSwitch's PCI id, "NVSwitch", or "" (unknown).

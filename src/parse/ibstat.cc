@@ -43,7 +43,7 @@ class Reader {
     } else if (line.starts_with("ibpanic:") || line.starts_with("ibwarn:")) {
       out_.errors.emplace_back(line);
     } else if (const auto field = key_value(line); field && !card_.device.empty()) {
-      if (line.starts_with("Port ") && field->value.empty()) return start_port(field->key.substr(5));
+      if (field->key.starts_with("Port ") && field->value.empty()) return start_port(field->key.substr(5));
       open_ ? port_field(*field) : card_field(*field);
     }
   }

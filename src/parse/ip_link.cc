@@ -1,5 +1,9 @@
 #include "parse/ip_link.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
+
 #include "base/bdf.h"
 #include "base/text.h"
 #include "parse/line_reader.h"
@@ -42,10 +46,31 @@ std::optional<NetInterface> heading_of(std::string_view text) {
   return out;
 }
 
+// "10.0.3.7/24" -> "10.0.3.0/24"
+std::optional<std::string> network_of(std::string_view address) {
+  const auto slash = address.find('/');
+  const auto prefix =
+      slash == std::string_view::npos ? std::nullopt : parse_int<int>(address.substr(slash + 1));
+  const auto parts = split(address.substr(0, slash), '.');
+  if (!prefix || *prefix < 0 || *prefix > 32 || parts.size() != 4) return std::nullopt;
+  std::uint32_t bits = 0;
+  for (const auto part : parts) {
+    const auto byte = parse_int<unsigned>(part);
+    if (!byte || *byte > 255) return std::nullopt;
+    bits = bits << 8 | *byte;
+  }
+  bits &= *prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - *prefix);
+  return fmt::format("{}.{}.{}.{}/{}", bits >> 24, bits >> 16 & 255, bits >> 8 & 255, bits & 255, *prefix);
+}
+
 void take(std::string_view text, NetInterface& to) {
   const auto line = words(text.substr(0, 2048));
   if (line.empty()) return;
   if (line[0].starts_with("link/")) to.kind = std::string(line[0].substr(5));
+  constexpr std::size_t kMaxNetworks = 16;
+  if (line[0] == "inet" && line.size() > 1 && to.networks.size() < kMaxNetworks) {
+    if (auto network = network_of(line[1])) to.networks.push_back(std::move(*network));
+  }
   if (const auto device = value_after(line, "parentdev")) {
     if (const auto bdf = parse_bdf(*device)) to.bdf = bdf->to_string();
   }

@@ -15,6 +15,7 @@ struct NetInterface {
   std::optional<int> mtu;
   std::optional<std::string> state;  // "UP", "DOWN", "UNKNOWN"
   std::optional<std::string> kind;   // "ether", "infiniband", "loopback"
+  std::vector<std::string> networks;  // IPv4, of "inet 10.0.3.7/24": "10.0.3.0/24"
   std::optional<std::string> bdf;    // "parentbus pci parentdev …" of ip -d
 };
 

@@ -32,7 +32,8 @@ std::optional<T> number_of(const Json& value) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned()) {
     const auto n = value.get<std::uint64_t>();
-    return n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()) ? std::optional(static_cast<T>(n)) : std::nullopt;
+    return n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()) ? std::optional(static_cast<T>(n))
+                                                                          : std::nullopt;
   }
   const auto n = value.get<std::int64_t>();
   if (n < 0) return std::nullopt;
@@ -64,6 +65,9 @@ NvmlLink link_of(const Json& json, int number) {
   link.gbytes_per_s = real_of(member(json, "gbytes_per_s"));
   link.remote_type = text_of(member(json, "remote_type")).value_or("");
   link.remote_bus_id = address_of(member(json, "remote_bus_id")).value_or("");
+  for (const char* name : {"replay", "recovery", "crc_flit", "crc_data"})
+    if (const auto count = number_of<std::uint64_t>(member(member(json, "errors"), name)))
+      link.errors[name] = *count;
   return link;
 }
 
@@ -104,7 +108,8 @@ void read_state(const Json& json, NvmlGpu& gpu) {
   const auto& fabric = member(json, "fabric");
   gpu.fabric.state = number_of<int>(member(fabric, "state"));
   gpu.fabric.status = number_of<int>(member(fabric, "status"));
-  if (const auto clique = number_of<std::uint32_t>(member(fabric, "clique_id"))) gpu.fabric.clique_id = std::to_string(*clique);
+  if (const auto clique = number_of<std::uint32_t>(member(fabric, "clique_id")))
+    gpu.fabric.clique_id = std::to_string(*clique);
   gpu.fabric.cluster_uuid = text_of(member(fabric, "cluster_uuid"));
   gpu.fabric.health_mask = number_of<std::uint32_t>(member(fabric, "health_mask"));
   gpu.utilisation = number_of<int>(member(json, "utilisation"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,14 +11,15 @@
 
 namespace topotune::parse {
 
-// The answer of the probe "nvml" (docs/formats/probe-nvml.md). What the library refused is nothing here; the refusals
-// are listed in `refused` of the device ("fabric: Not Supported").
+// The answer of the probe "nvml" (docs/formats/probe-nvml.md). What the library refused is nothing here; the
+// refusals are listed in `refused` of the device ("fabric: Not Supported").
 struct NvmlLink {
   int link = 0;
   std::optional<bool> active;
   std::optional<double> gbytes_per_s;
-  std::string remote_type;    // "gpu", "switch", ""
-  std::string remote_bus_id;  // canonical, "" unknown
+  std::string remote_type;                      // "gpu", "switch", ""
+  std::string remote_bus_id;                    // canonical, "" unknown
+  std::map<std::string, std::uint64_t> errors;  // "replay", "recovery", "crc_flit", "crc_data"
 };
 
 struct NvmlFabric {

@@ -178,4 +178,12 @@ PciConfig parse_pci_config(std::string_view bytes) {
   return out;
 }
 
+std::optional<std::uint64_t> parse_aer_total(std::string_view text) {
+  for (const auto line : lines(text.substr(0, 4096))) {
+    const auto parts = words(line);
+    if (parts.size() == 2 && parts[0].starts_with("TOTAL_ERR_")) return parse_int<std::uint64_t>(parts[1]);
+  }
+  return std::nullopt;
+}
+
 }  // namespace topotune::parse

@@ -29,6 +29,9 @@ std::optional<PciPosition> parse_pci_link(std::string_view link);
 // "../../devices/pci0000:20/.../0000:23:00.0/virtio3/net/eth0".
 std::optional<std::string> last_pci_address(std::string_view link);
 
+// aer_dev_correctable and its siblings: the number behind TOTAL_ERR_COR, TOTAL_ERR_NONFATAL, TOTAL_ERR_FATAL.
+std::optional<std::uint64_t> parse_aer_total(std::string_view text);
+
 // Configuration space (`config`): PCI Local Bus 3.0, PCI Express Base (capability 0x10; extended 0x000d ACS,
 // 0x000f ATS).
 struct PciConfig {

@@ -224,4 +224,29 @@ std::vector<std::string> device_faults(std::string_view log, std::size_t limit) 
   return out;
 }
 
+std::optional<std::uint64_t> parse_throttled(std::string_view text) {
+  for (const auto line : lines(text.substr(0, 4096))) {
+    const auto parts = words(line);
+    if (parts.size() == 2 && parts[0] == "nr_throttled") return parse_int<std::uint64_t>(parts[1]);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_utc(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  if (text.size() != kForm.size()) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (kForm[i] == 'd' ? !is_digit(text[i]) : text[i] != kForm[i]) return std::nullopt;
+  const auto number = [&](std::size_t at, std::size_t size) {
+    return *parse_int<int>(text.substr(at, size));
+  };
+  const int month = number(5, 2), day = number(8, 2);
+  if (month < 1 || month > 12 || day < 1 || day > 31) return std::nullopt;
+  // Days of the civil calendar: a year that begins in March has its leap day last.
+  const std::int64_t year = number(0, 4) - (month <= 2 ? 1 : 0);
+  const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const std::int64_t days = year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719468;
+  return days * 86400 + number(11, 2) * 3600 + number(14, 2) * 60 + number(17, 2);
+}
+
 }  // namespace topotune::parse

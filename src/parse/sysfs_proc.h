@@ -81,4 +81,10 @@ std::optional<std::vector<int>> parse_distances(std::string_view text);
 // before them; at most `limit`, the last ones.
 std::vector<std::string> device_faults(std::string_view log, std::size_t limit);
 
+// nr_throttled of a cgroup v2 cpu.stat.
+std::optional<std::uint64_t> parse_throttled(std::string_view text);
+
+// "2026-01-31T12:00:00Z": seconds since 1970.
+std::optional<std::int64_t> parse_utc(std::string_view text);
+
 }  // namespace topotune::parse

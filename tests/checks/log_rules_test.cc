@@ -197,5 +197,66 @@ TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
   EXPECT_EQ(find(d, "LOG21")->subject, "ranks 1");
 }
 
+TEST(LogRules, VerbsThatCannotBeLoaded) {
+  const std::string failed = line("a", 0, "Failed to open libibverbs.so[.1]");
+  const std::string hosts =
+      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0");
+  EXPECT_EQ(severity(diagnose(failed + hosts), "LOG04"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(failed + hosts + line("a", 0, "Using network AWS Libfabric")), "LOG04"),
+            Severity::info);
+  EXPECT_EQ(find(diagnose(hosts + line("a", 0, "Failed to open mlx5dv symbols")), "LOG04"), nullptr);
+}
+
+// Two hosts with two ranks and two rails each.
+std::string two_hosts(int second_device) {
+  std::string text = line("a", 0, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e0:1.1.1.1<0>");
+  for (int r = 0; r < 4; ++r) {
+    const auto* host = r < 2 ? "a" : "b";
+    text += line(host, r % 2,
+                 fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 "
+                             "commId 0xabc - Init START",
+                             r + 1, r, r % 2, r % 2, r % 2 + 1));
+    text += line(host, r % 2,
+                 fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1,
+                             r, r % 2));
+    text +=
+        line(host, r % 2,
+             "4 coll channels, 4 collnet channels, 0 nvls channels, 4 p2p channels, 2 p2p channels per peer");
+  }
+  text += line("a", 0, "Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0");
+  text += line("b", 0, "Channel 00/0 : 0[0] -> 2[0] [receive] via NET/IB/0");
+  text += line("a", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [send] via NET/IB/{}", second_device));
+  text += line("b", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [receive] via NET/IB/{}", second_device));
+  return text;
+}
+
+TEST(LogRules, OnlySomeRailsCarryTraffic) {
+  EXPECT_EQ(severity(diagnose(two_hosts(0)), "LOG19"), Severity::warn);
+  EXPECT_EQ(find(diagnose(two_hosts(1)), "LOG19"), nullptr);
+}
+
+TEST(LogRules, MoreNodesThanHosts) {
+  std::string text;
+  for (int r = 0; r < 2; ++r) {
+    text += line(
+        "a", r,
+        fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 2 cudaDev {} nvmlDev {} busId {}000 commId "
+                    "0xabc - Init START",
+                    r + 1, r, r, r, r + 1));
+    text += line(
+        "a", r,
+        fmt::format("comm 0x{} rank {} nRanks 2 nNodes NODES localRanks 1 localRank 0 MNNVL 0", r + 1, r));
+  }
+  const auto with = [&](const std::string& nodes) {
+    auto out = text;
+    for (auto at = out.find("NODES"); at != std::string::npos; at = out.find("NODES"))
+      out.replace(at, 5, nodes);
+    return diagnose(out);
+  };
+  EXPECT_EQ(severity(with("2"), "CONT07"), Severity::warn);
+  EXPECT_EQ(find(with("1"), "CONT07"), nullptr);
+  EXPECT_THAT(with("1").checked, testing::Contains("CONT07"));
+}
+
 }  // namespace
 }  // namespace topotune::checks

@@ -104,8 +104,12 @@ TEST(KnownGpus, TableIsWhole) {
     EXPECT_TRUE(ids.insert({gpu.vendor, gpu.device}).second);
     EXPECT_GT(gpu.sm, 0);
     EXPECT_GT(gpu.pcie_gen, 0);
-    EXPECT_EQ(gpu.wiring == Wiring::board, gpu.wiring == Wiring::board && gpu.nvlinks > 0)
-        << gpu.names.front();
+    ASSERT_FALSE(gpu.sources.empty());
+    EXPECT_TRUE(gpu.sources.front().starts_with("https://")) << gpu.device;
+    EXPECT_TRUE(gpu.sources.front().ends_with(")")) << gpu.device;
+    if (gpu.wiring == Wiring::none) {
+      EXPECT_EQ(gpu.nvlinks, 0) << gpu.device;
+    }
   }
   EXPECT_GE(ids.size(), 70U);
 }

@@ -76,3 +76,25 @@ NAME: nothing to lint is wrong usage
 RUN: topotune lint
 STATUS: 64
 STDERR: hint:
+
+NAME: Markdown, JUnit and the Nagios line
+RUN: cd $TMP && printf 'NCCL_P2P_DISABLE=1\n' > a.env && { topotune lint --markdown a.env; topotune lint --junit a.env; topotune lint --nagios a.env; }
+STATUS: 1
+EXPECT: | severity | rule | where | what |
+EXPECT: <testsuite name="topotune a.env"
+EXPECT: TOPOTUNE WARNING - NCCL02
+
+NAME: the environment brings the files that NCCL reads after it
+RUN: cd $TMP && printf 'NCCL_ALGO = Ring\n' > c.conf && env -i HOME=$TMP NCCL_CONF_FILE=$TMP/c.conf PATH=$PATH topotune lint --env
+STATUS: 2
+EXPECT: NCCL30
+EXPECT: c.conf:1
+
+NAME: a NCCL_CONF_FILE that is not there is said
+RUN: env -i NCCL_CONF_FILE=/nowhere/c.conf PATH=$PATH topotune lint --env
+STDERR: /nowhere/c.conf
+
+NAME: YAML of which nothing can be read is not "ok"
+RUN: head -c 200000 /dev/zero | tr '\0' '[' > $TMP/x.yaml; topotune lint $TMP/x.yaml
+STATUS: 3
+STDERR: x.yaml:1

@@ -5,7 +5,7 @@
 #include "emit/measurement_compare.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
-#include "parse/measurement.h"
+#include "parse/measurement_run.h"
 
 namespace topotune::emit {
 namespace {
@@ -41,7 +41,7 @@ model::MeasurementRun sample_run() {
 
 TEST(MeasurementJson, RoundTrip) {
   const auto run = sample_run();
-  const auto back = parse::parse_measurement(measurement_json(run));
+  const auto back = parse::parse_measurement_run(measurement_json(run));
   ASSERT_TRUE(back);
   ASSERT_EQ(back->results.size(), 2u);
   EXPECT_EQ(key_of(back->results[0]), key_of(run.results[0]));

@@ -1,4 +1,4 @@
-#include "parse/measurement.h"
+#include "parse/measurement_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr const char* kGood = R"({"schema":"topotune.measurement/1","suite":"p2p
    "status":"noisy","why":"only 2 samples","verified":true}]})";
 
 TEST(Measurement, IsRead) {
-  const auto run = parse_measurement(kGood);
+  const auto run = parse_measurement_run(kGood);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->suite, "p2p");
   ASSERT_EQ(run->results.size(), 1u);
@@ -28,16 +28,16 @@ TEST(Measurement, IsRead) {
 }
 
 TEST(Measurement, OtherInputsAreRefusedInOneLine) {
-  EXPECT_EQ(parse_measurement("{").error().text, "not a JSON document");
-  EXPECT_EQ(parse_measurement("").error().text, "not a JSON document");
-  EXPECT_EQ(parse_measurement("[1]").error().text, "its schema is not given, not topotune.measurement/1");
-  EXPECT_EQ(parse_measurement(R"({"schema":"topotune.findings/1"})").error().text,
+  EXPECT_EQ(parse_measurement_run("{").error().text, "not a JSON document");
+  EXPECT_EQ(parse_measurement_run("").error().text, "not a JSON document");
+  EXPECT_EQ(parse_measurement_run("[1]").error().text, "its schema is not given, not topotune.measurement/1");
+  EXPECT_EQ(parse_measurement_run(R"({"schema":"topotune.findings/1"})").error().text,
             "its schema is 'topotune.findings/1', not topotune.measurement/1");
-  EXPECT_EQ(parse_measurement(R"({"schema":"topotune.measurement/1"})").error().text, "it has no list of results");
+  EXPECT_EQ(parse_measurement_run(R"({"schema":"topotune.measurement/1"})").error().text, "it has no list of results");
 }
 
 TEST(Measurement, FieldsOfAnotherTypeAreUnknown) {
-  const auto run = parse_measurement(
+  const auto run = parse_measurement_run(
       R"({"schema":"topotune.measurement/1","results":[7,{"name":3,"median":"fast","ci95":[1],"samples":"many","status":"great","verified":1}]})");
   ASSERT_TRUE(run);
   ASSERT_EQ(run->results.size(), 1u);
@@ -50,9 +50,9 @@ TEST(Measurement, FieldsOfAnotherTypeAreUnknown) {
 
 TEST(Measurement, DeepNestingIsHarmless) {
   const std::string deep(200000, '[');
-  EXPECT_FALSE(parse_measurement(deep));
+  EXPECT_FALSE(parse_measurement_run(deep));
   const std::string closed = R"({"schema":"topotune.measurement/1","results":[)" + std::string(100000, '[') + std::string(100000, ']') + "]}";
-  EXPECT_TRUE(parse_measurement(closed));
+  EXPECT_TRUE(parse_measurement_run(closed));
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+# check: two readings, folders of captures, wrong usage.
+NAME: --interval is for this machine
+RUN: topotune check --interval 1 $DATA/machines/h200x2-vm.capture
+STATUS: 64
+STDERR: hint: topotune check --since OLD NEW
+
+NAME: an interval has an end
+RUN: topotune check --interval -3
+STATUS: 64
+STDERR: --interval -3
+
+NAME: an earlier reading that cannot be read
+RUN: topotune check --since $TMP/none $DATA/machines/h200x2-vm.capture
+STATUS: 3
+STDERR: none: cannot read
+
+NAME: counters of two folders of texts
+RUN: cd $TMP && mkdir a b && for d in a b; do printf 'link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0\n' > $d/rdma.txt; done; printf '/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:1\n' > a/counters.txt; printf '/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:4\n' > b/counters.txt; topotune check --since a --rule CTR01 b
+STATUS: 1
+EXPECT: CTR01
+EXPECT: link_downed rose by 3
+
+NAME: a folder of captures is a fleet
+RUN: cd $TMP && mkdir f && for n in 1 2 3; do zstd -qdc $DATA/machines/h200x2-vm.capture > f/n$n.capture; done; sed -i 's/580[.]159[.]04/570.1.2/' f/n2.capture; topotune check f --rule FLEET01
+STATUS: 1
+EXPECT: 3 nodes
+EXPECT: n2.capture
+EXPECT: 570.1.2
+
+NAME: measurements of the nodes
+RUN: cd $TMP && for n in 1 2 3; do v=400; test $n = 2 && v=300; printf '{"schema":"topotune.measurement/1","results":[{"name":"coll.all_reduce","params":{"bytes":1},"unit":"gbytes_per_s","samples":[%s,%s],"status":"ok"}]}' $v $v > n$n.json; done; topotune check n1.json n2.json n3.json
+STATUS: 1
+EXPECT: FLEET07
+EXPECT: n2.json
+
+NAME: variables of the nodes
+RUN: cd $TMP && for n in 1 2; do mkdir n$n; printf 'link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0\n' > n$n/rdma.txt; done; echo NCCL_ALGO=Ring > n1/job.env; echo NCCL_ALGO=Tree > n2/job.env; topotune check n1 n2 --rule FLEET04
+STATUS: 2
+EXPECT: NCCL_ALGO
+
+NAME: two readings are for one machine
+RUN: topotune check --since x a b
+STATUS: 64
+STDERR: not for a fleet
