@@ -1,6 +1,6 @@
-// Memory latency by the plainest code, for comparison with `topotune bench numa`: one array of pointers in transparent
-// huge pages, linked in random order, followed by one thread with nothing between the loads. Usage: reference_latency
-// [MiB] [loads]. Prints nanoseconds a load: median of nine parts.
+// Memory latency by the plainest code, for comparison with `topotune bench numa`: one array of pointers in
+// transparent huge pages, linked in random order, followed by one thread with nothing between the loads.
+// Usage: reference_latency [MiB] [loads]. Prints nanoseconds a load: median of nine parts.
 #include <sys/mman.h>
 #include <time.h>
 
@@ -29,7 +29,8 @@ double cpu_seconds() {
 int main(int argc, char** argv) {
   const std::size_t bytes = (argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 512) << 20;
   const std::size_t loads = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 300000;
-  void* const memory = mmap(nullptr, bytes + (2 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, bytes + (2 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   const auto aligned = (reinterpret_cast<std::uintptr_t>(memory) + (2 << 20) - 1) / (2 << 20) * (2 << 20);
   madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);

@@ -13,7 +13,7 @@ allowed() {
     checks) echo checks parse host model base data ;;
     lint) echo lint checks parse model base data ;;
     emit) echo emit model base data ;;
-    measure) echo measure model base data ;;
+    measure) echo measure checks model base data ;;
     cuda) echo cuda measure host model base data ;;
     cli) ls ;;
     *) echo "$1" ;;

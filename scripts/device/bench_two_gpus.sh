@@ -1,12 +1,14 @@
 #!/bin/bash
 # The measurements on a machine with two GPUs, in one call of under five minutes: everything that `bench` measures, the
 # peer's numbers of the same minutes, the shapes of the TMA ring, and the cases that are not healthy. Writes at most
-# eight files to the folder $1. TOPOTUNE: the binary; NVBANDWIDTH: the peer's, left out when it is not there.
+# eight files to the folder $1. TOPOTUNE: the binary; NVBANDWIDTH: the peer's, left out when it is not there; REFERENCE:
+# reference_latency, looked for beside this script.
 # Changes no setting of a GPU and never touches NVLink multicast.
 set -u
 out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 peer=${NVBANDWIDTH:-}
+reference=${REFERENCE:-$(dirname "$0")/reference_latency}
 mkdir -p "$out"
 log=$out/bench.txt
 clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
@@ -34,14 +36,20 @@ if [ -n "$peer" ] && [ -x "$peer" ]; then
   clock "$peer" -t $cells
   clock "$peer" -t device_to_device_bidirectional_memcpy_write_ce device_to_device_bidirectional_memcpy_read_ce \
     host_to_device_memcpy_ce device_to_host_memcpy_ce host_to_device_bidirectional_memcpy_ce \
-    device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce
+    device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce \
+    device_to_device_bidirectional_memcpy_write_sm device_to_device_bidirectional_memcpy_read_sm
 fi
 # A second time after the peer, since both may change the clocks of the other.
 clock "$tt" bench p2p 0 1 --only matrix
 clock "$tt" bench all -v --json -o "$out/all.json"
 clock "$tt" bench p2p
 clock "$tt" bench host
-clock "$tt" bench numa
+for turn in 1 2; do
+  [ -x "$reference" ] && clock "$reference"
+  clock "$tt" bench numa
+done
+for turn in 1 2 3; do clock "$tt" bench p2p --only latency,pingpong; done
+clock "$tt" bench p2p --only loads
 clock "$tt" bench p2p --only matrix,latency,pingpong --json -o "$out/repeat.json"
 clock "$tt" bench --compare "$out/all.json" "$out/repeat.json"
 clock "$tt" bench p2p --only matrix --baseline "$out/all.json"
@@ -52,7 +60,8 @@ CUDA_VISIBLE_DEVICES=0 clock "$tt" bench p2p
 CUDA_VISIBLE_DEVICES= clock "$tt" bench all
 clock "$tt" bench p2p 0 7
 clock "$tt" bench p2p --only matrix --bytes 8G
-clock timeout -s INT 1.2 "$tt" bench p2p
+clock timeout --preserve-status -s INT 1.2 "$tt" bench p2p
+clock timeout --preserve-status -s INT 4 "$tt" bench all
 if python3 -c 'import torch' 2>/dev/null; then
   # Another process holds the GPU and most of its memory.
   python3 - <<'PY' &

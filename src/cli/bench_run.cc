@@ -12,11 +12,14 @@
 #include "base/text.h"
 #include "checks/rule.h"
 #include "cli/input.h"
+#include "cli/record.h"
 #include "cuda/suite.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
+#include "host/redact.h"
 #include "measure/expected.h"
 #include "measure/judge.h"
+#include "measure/node_memory.h"
 #include "measure/numa.h"
 #include "measure/session.h"
 #include "parse/measurement_run.h"
@@ -59,7 +62,8 @@ std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machin
   std::map<std::string, int> names;
   for (const auto& gpu : machine.topology.gpus) ++names[gpu.name.value_or("unknown")];
   std::string gpus;
-  for (const auto& [name, count] : names) gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
+  for (const auto& [name, count] : names)
+    gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
   std::string cpu;
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -82,11 +86,15 @@ std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machin
 class Progress {
  public:
   explicit Progress(const Globals& globals)
-      : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1), verbose_(globals.verbose), start_(measure::monotonic_seconds()) {}
+      : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
+        verbose_(globals.verbose),
+        start_(measure::monotonic_seconds()) {}
   void operator()(const std::string& step) const {
     const double spent = measure::monotonic_seconds() - start_;
-    if (on_) fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
-    else if (verbose_) fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
+    if (on_)
+      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
+    else if (verbose_)
+      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
   }
   void clear() const {
     if (on_) fmt::print(stderr, "\r\033[K");
@@ -100,7 +108,10 @@ class Progress {
 class Run {
  public:
   Run(const BenchOptions& options, const Globals& globals)
-      : options_(options), globals_(globals), progress_(globals), start_(measure::monotonic_seconds()),
+      : options_(options),
+        globals_(globals),
+        progress_(globals),
+        start_(measure::monotonic_seconds()),
         watchdog_([this](const std::string& step, double limit) { hang(step, limit); }),
         session_(policy_of(options), hooks()) {
     run_.suite = options.suite;
@@ -129,7 +140,9 @@ class Run {
 
   bool wants(std::string_view suite) const { return options_.suite == suite || options_.suite == "all"; }
   Result<cuda::SuiteOptions> suite_options() const;
+  void take_capture();
   void check(const Input& input);
+  std::optional<measure::Pinned> beside_gpu() const;
   void gpu_suites();
   void moments(std::vector<model::GpuMoment>& out);
   std::vector<cuda::HostNode> host_nodes() const;
@@ -160,22 +173,27 @@ std::optional<cuda::KernelCopy> kernel_from(const std::string& text) {
   if (!kernel.bulk) return parts[0] == "16-byte" && parts.size() == 1 ? std::optional(kernel) : std::nullopt;
   if (parts.size() == 1) return kernel;
   if (parts.size() != 4) return std::nullopt;
-  const auto chunk = parse_int<int>(parts[1]), stages = parse_int<int>(parts[2]), drain = parse_int<int>(parts[3]);
-  if (!chunk || !stages || !drain || *chunk % 16 != 0 || *chunk <= 0 || *stages > 64 || *stages <= *drain) return std::nullopt;
+  const auto chunk = parse_int<int>(parts[1]), stages = parse_int<int>(parts[2]),
+             drain = parse_int<int>(parts[3]);
+  if (!chunk || !stages || !drain || *chunk % 16 != 0 || *chunk <= 0 || *stages > 64 || *stages <= *drain)
+    return std::nullopt;
   if (*drain != 2 && *drain != 4 && *drain != 8) return std::nullopt;
   if (*chunk > 65536 || *chunk * *stages > 227 * 1024) return std::nullopt;
   kernel.chunk = *chunk, kernel.stages = *stages, kernel.drain = *drain;
   return kernel;
 }
 
-Error usage(std::string text, std::string hint) { return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)}; }
+Error usage(std::string text, std::string hint) {
+  return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
+}
 
 Result<cuda::SuiteOptions> Run::suite_options() const {
   cuda::SuiteOptions out;
   for (const auto& name : options_.gpus) {
     const std::string number = name.starts_with("GPU") ? name.substr(3) : name;
     if (!parse_int<unsigned>(number))
-      return tl::unexpected(usage(fmt::format("bench: '{}' is no GPU", printable(name)), "give numbers as nvidia-smi does: 0 1"));
+      return tl::unexpected(usage(fmt::format("bench: '{}' is no GPU", printable(name)),
+                                  "give numbers as nvidia-smi does: 0 1"));
     const std::string id = "GPU" + number;
     if (std::ranges::find(out.gpus, id) != out.gpus.end())
       return tl::unexpected(usage(fmt::format("bench: {} is named twice", id), "name each GPU once"));
@@ -184,20 +202,25 @@ Result<cuda::SuiteOptions> Run::suite_options() const {
   const auto& known = cuda::p2p_parts();
   for (const auto& part : options_.parts) {
     if (std::ranges::find(known, part) == known.end())
-      return tl::unexpected(usage(fmt::format("bench: there is no part '{}'", printable(part)), fmt::format("{}", fmt::join(known, " "))));
+      return tl::unexpected(usage(fmt::format("bench: there is no part '{}'", printable(part)),
+                                  fmt::format("{}", fmt::join(known, " "))));
     out.parts.insert(part);
   }
   // Named GPUs are a question about their link; the curves take longer.
-  if (out.parts.empty() && !out.gpus.empty()) out.parts = {"matrix", "both", "latency", "pingpong", "pageable"};
+  if (out.parts.empty() && !out.gpus.empty())
+    out.parts = {"matrix", "both", "latency", "pingpong", "pageable"};
   if (!options_.bytes.empty()) {
     const auto bytes = size_from(options_.bytes);
-    if (!bytes) return tl::unexpected(usage(fmt::format("bench: '{}' is no size", printable(options_.bytes)), "such as 64M, 1G, 4096"));
+    if (!bytes)
+      return tl::unexpected(
+          usage(fmt::format("bench: '{}' is no size", printable(options_.bytes)), "such as 64M, 1G, 4096"));
     out.bytes = std::max<std::size_t>(*bytes / 16 * 16, 16);
   }
   if (!options_.kernel.empty()) {
     out.kernel = kernel_from(options_.kernel);
     if (!out.kernel)
-      return tl::unexpected(usage(fmt::format("bench: '{}' is no kernel", printable(options_.kernel)), "16-byte, tma, or tma:CHUNK:STAGES:DRAIN with DRAIN 2, 4 or 8"));
+      return tl::unexpected(usage(fmt::format("bench: '{}' is no kernel", printable(options_.kernel)),
+                                  "16-byte, tma, or tma:CHUNK:STAGES:DRAIN with DRAIN 2, 4 or 8"));
   }
   out.sms = options_.sms;
   out.screen = options_.screen;
@@ -222,7 +245,8 @@ model::MeasurementRun Run::collected() const {
 // On the watchdog's thread: what was measured is written, and the process ends, since the step cannot be.
 void Run::hang(const std::string& step, double limit) {
   progress_.clear();
-  fmt::print(stderr, "topotune: bench: '{}' did not end within {:g} s: the driver or a GPU hangs\n", printable(step), limit);
+  fmt::print(stderr, "topotune: bench: '{}' did not end within {:g} s: the driver or a GPU hangs\n",
+             printable(step), limit);
   fmt::print(stderr, "hint: dmesg | grep -i xid; nvidia-smi; --limit SECONDS waits longer\n");
   auto run = collected();
   model::Measurement m;
@@ -233,6 +257,16 @@ void Run::hang(const std::string& step, double limit) {
   run.interrupted = true;
   write_result(globals_, document(run));
   std::_Exit(kError);
+}
+
+// The machine as it was, for whoever reads the document elsewhere.
+void Run::take_capture() {
+  session_.step("capture");
+  const auto capture = record(globals_);
+  if (capture)
+    run_.capture = host::capture_text(host::redact(*capture, host::redact_options_here()));
+  else
+    session_.judge(model::Severity::info, "capture", "not taken: " + capture.error().text);
 }
 
 // The diagnosis of the machine, as judgements of the acceptance.
@@ -266,6 +300,18 @@ std::vector<cuda::HostNode> Run::host_nodes() const {
   return nodes;
 }
 
+// Holds this thread on the CPUs of the first measured GPU's node, where that is known.
+std::optional<measure::Pinned> Run::beside_gpu() const {
+  const auto& topology = machine_.topology;
+  if (topology.gpus.empty()) return std::nullopt;
+  const auto* gpu = suite_options_.gpus.empty() ? &topology.gpus.front()
+                                                : model::find_gpu(topology, suite_options_.gpus.front());
+  if (gpu == nullptr || !gpu->numa) return std::nullopt;
+  const auto node = std::ranges::find(topology.numa, *gpu->numa, &model::NumaNode::id);
+  if (node == topology.numa.end() || !node->cpus || node->cpus->empty()) return std::nullopt;
+  return std::optional<measure::Pinned>(std::in_place, *node->cpus);
+}
+
 void Run::waive_gpus(const std::string& why) {
   for (const std::string suite : {"host", "p2p"}) {
     if (!wants(suite)) continue;
@@ -296,12 +342,16 @@ void Run::gpu_suites() {
   }
   for (const auto& gpu : machine_.topology.gpus) {
     if (gpu.mig.value_or(false))
-      session_.judge(model::Severity::info, gpu.id, "MIG is on: CUDA shows one instance of it, without NVLink and peer access");
+      session_.judge(model::Severity::info, gpu.id,
+                     "MIG is on: CUDA shows one instance of it, without NVLink and peer access");
   }
   const measure::ExpectedValues expected(machine_.topology);
   const cuda::Bench bench{session_, **machine, expected, nvml_ ? &*nvml_ : nullptr, suite_options_};
   if (wants("host")) cuda::run_host(bench, host_nodes());
-  if (wants("p2p")) cuda::run_p2p(bench);
+  if (wants("p2p")) {
+    const auto pinned = beside_gpu();
+    cuda::run_p2p(bench);
+  }
   if (options_.suite == "numa") cuda::run_host(bench, host_nodes());
   moments(run_.after);
   session_.step("closing the GPUs");
@@ -321,20 +371,27 @@ void Run::against_baseline() {
   for (const auto& row : compared.rows) {
     if (row.change != model::Change::worse && row.change != model::Change::better) continue;
     const auto severity = row.change == model::Change::worse ? model::Severity::warn : model::Severity::info;
-    session_.judge(severity, row.key, fmt::format("{} than the baseline: {} instead of {} (x {:.3f})", name_of(row.change),
-                                                  emit::value_text(row.after, row.unit), emit::value_text(row.before, row.unit), row.ratio));
+    session_.judge(severity, row.key,
+                   fmt::format("{} than the baseline: {} instead of {} (x {:.3f})", name_of(row.change),
+                               emit::value_text(row.after, row.unit), emit::value_text(row.before, row.unit),
+                               row.ratio));
   }
   if (compared.rows.empty())
-    session_.judge(model::Severity::warn, "baseline", "no result of this run is in the baseline: nothing was compared");
+    session_.judge(model::Severity::warn, "baseline",
+                   "no result of this run is in the baseline: nothing was compared");
 }
 
 int status_of(const model::MeasurementRun& run, const std::string& fail_on) {
   if (run.interrupted) return kInterrupted;
   switch (model::verdict_of(run)) {
-    case model::Verdict::error: return kError;
-    case model::Verdict::warn: return fail_on == "error" ? kOk : kWarn;
-    case model::Verdict::unknown: return kUnknown;
-    default: return kOk;
+    case model::Verdict::error:
+      return kError;
+    case model::Verdict::warn:
+      return fail_on == "error" ? kOk : kWarn;
+    case model::Verdict::unknown:
+      return kUnknown;
+    default:
+      return kOk;
   }
 }
 
@@ -358,9 +415,11 @@ int Run::go() {
   if (!input) return report(input.error());
   machine_ = input->machine;
   run_.machine = fingerprint(machine_);
+  if (options_.suite == "all" && globals_.json) take_capture();
   if (options_.suite == "all") check(*input);
   if (wants("numa") && interrupted == 0) measure::run_numa(session_, machine_.topology, {});
-  const bool wrong_binding = options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
+  const bool wrong_binding =
+      options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
   if ((wants("host") || wants("p2p") || wrong_binding) && interrupted == 0) gpu_suites();
   session_.idle();
   progress_.clear();
@@ -379,10 +438,20 @@ std::optional<std::size_t> size_from(std::string_view text) {
   if (text.ends_with("iB")) text.remove_suffix(2);
   if (!text.empty()) {
     switch (text.back()) {
-      case 'K': case 'k': unit = 1u << 10; break;
-      case 'M': case 'm': unit = 1u << 20; break;
-      case 'G': case 'g': unit = 1u << 30; break;
-      default: break;
+      case 'K':
+      case 'k':
+        unit = 1u << 10;
+        break;
+      case 'M':
+      case 'm':
+        unit = 1u << 20;
+        break;
+      case 'G':
+      case 'g':
+        unit = 1u << 30;
+        break;
+      default:
+        break;
     }
   }
   if (unit > 1) text.remove_suffix(1);

@@ -12,7 +12,7 @@ struct BenchOptions {
   std::string suite;
   std::vector<std::string> gpus;
   std::vector<std::string> parts, compare, baseline;
-  std::string bytes;   // "512M"
+  std::string bytes;  // "512M"
   std::vector<int> sms;
   double seconds = 0.2;  // a cell
   double ci_percent = 0.2;

@@ -29,13 +29,15 @@ Result<std::unique_ptr<Arena>> make_arena(const Machine& machine, const Gpu& gpu
   arena->lane = std::move(*lane);
   if (gpu.module != nullptr) {
     auto ok = fill_pattern(machine, arena->lane, arena->give.get(), bytes, arena->seed);
-    if (ok) ok = machine.driver.check(machine.driver.f.stream_synchronize(arena->lane.stream()), gpu.id + ": fill");
+    if (ok)
+      ok = machine.driver.check(machine.driver.f.stream_synchronize(arena->lane.stream()), gpu.id + ": fill");
     if (!ok) return tl::unexpected(ok.error());
   }
   return arena;
 }
 
-Transfer transfer_between(const Arena& src, const Arena& dst, bool read, std::size_t bytes, std::size_t offset) {
+Transfer transfer_between(const Arena& src, const Arena& dst, bool read, std::size_t bytes,
+                          std::size_t offset) {
   Transfer t;
   t.executor = read ? dst.gpu : src.gpu;
   t.src = src.give.get();
@@ -63,7 +65,9 @@ Result<PatternCheck> check_few(const Machine& machine, const Landing& landing, s
   auto ok = machine.use(*landing.src->gpu);
   if (ok) ok = driver.check(driver.f.copy_to_host(sent.data(), landing.src->give.get(), bytes), "check");
   if (ok) ok = machine.use(*landing.dst->gpu);
-  if (ok) ok = driver.check(driver.f.copy_to_host(arrived.data(), landing.dst->take.get() + landing.offset, bytes), "check");
+  if (ok)
+    ok = driver.check(driver.f.copy_to_host(arrived.data(), landing.dst->take.get() + landing.offset, bytes),
+                      "check");
   if (!ok) return tl::unexpected(ok.error());
   return PatternCheck{std::memcmp(sent.data(), arrived.data(), bytes) == 0 ? 0ull : 1ull, 0};
 }
@@ -82,12 +86,15 @@ Result<Verdict> verify(const Machine& machine, TransferSet& set, const std::vect
   for (std::size_t i = 0; i < landings.size(); ++i) {
     const auto& [src, dst, offset] = landings[i];
     const auto bytes = transfers[i].bytes;
-    const auto found = bytes < 16 ? check_few(machine, landings[i], bytes)
-                                  : check_pattern(machine, dst->lane, dst->take.get() + offset, bytes, src->seed);
+    const auto found = bytes < 16
+                           ? check_few(machine, landings[i], bytes)
+                           : check_pattern(machine, dst->lane, dst->take.get() + offset, bytes, src->seed);
     if (!found) return tl::unexpected(found.error());
     if (found->wrong != 0)
-      return Verdict{false, fmt::format("{} pieces of 16 bytes from {} arrived wrong in {}, the first at byte {}",
-                                        found->wrong, src->gpu->id, dst->gpu->id, found->first), true};
+      return Verdict{false,
+                     fmt::format("{} pieces of 16 bytes from {} arrived wrong in {}, the first at byte {}",
+                                 found->wrong, src->gpu->id, dst->gpu->id, found->first),
+                     true};
   }
   return Verdict{true, "pattern read back by the owner", false};
 }

@@ -33,18 +33,20 @@ void load_kernels(const Driver& driver, Gpu& gpu) {
   const auto rc = driver.f.module_load(&gpu.module, image.data());
   if (rc == api::kSuccess) return;
   gpu.module = nullptr;
-  gpu.kernels_why = fmt::format("the kernels (CUDA {}) do not load on sm_{} with driver {}: {}", kernel_toolkit(),
-                                gpu.sm, driver.version_text(), driver.words_for(rc));
+  gpu.kernels_why = fmt::format("the kernels (CUDA {}) do not load on sm_{} with driver {}: {}",
+                                kernel_toolkit(), gpu.sm, driver.version_text(), driver.words_for(rc));
 }
 
-Result<Gpu> open_gpu(const Driver& driver, int index, const std::function<std::string(const std::string&)>& id_of) {
+Result<Gpu> open_gpu(const Driver& driver, int index,
+                     const std::function<std::string(const std::string&)>& id_of) {
   Gpu gpu;
   gpu.index = index;
   gpu.id = fmt::format("GPU{}", index);
   if (auto ok = driver.check(driver.f.device_get(&gpu.device, index), "cuDeviceGet"); !ok)
     return tl::unexpected(ok.error());
   char text[256] = {};
-  if (driver.f.device_bus_id(text, sizeof text - 1, gpu.device) == api::kSuccess) gpu.bdf = canonical_bdf(text);
+  if (driver.f.device_bus_id(text, sizeof text - 1, gpu.device) == api::kSuccess)
+    gpu.bdf = canonical_bdf(text);
   if (const auto id = id_of(gpu.bdf); !id.empty()) gpu.id = id;
   std::fill(std::begin(text), std::end(text), '\0');
   if (driver.f.device_name(text, sizeof text - 1, gpu.device) == api::kSuccess) gpu.name = text;
@@ -54,7 +56,8 @@ Result<Gpu> open_gpu(const Driver& driver, int index, const std::function<std::s
   gpu.copy_engines = attribute(driver, gpu.device, api::kAsyncEngines);
   if (const auto rc = driver.f.primary_retain(&gpu.context, gpu.device); rc != api::kSuccess)
     return fail(Errc::unsupported, "{}", why_no_context(driver, gpu.device, rc));
-  if (auto ok = driver.check(driver.f.set_current(gpu.context), gpu.id); !ok) return tl::unexpected(ok.error());
+  if (auto ok = driver.check(driver.f.set_current(gpu.context), gpu.id); !ok)
+    return tl::unexpected(ok.error());
   load_kernels(driver, gpu);
   return gpu;
 }
@@ -79,8 +82,10 @@ Result<std::unique_ptr<Machine>> open_machine(const std::function<std::string(co
     return tl::unexpected(ok.error());
   for (int i = 0; i < count; ++i) {
     auto gpu = open_gpu(machine->driver, i, id_of);
-    if (gpu) machine->gpus.push_back(*gpu);
-    else machine->absent.push_back({fmt::format("GPU{}", i), gpu.error().text});
+    if (gpu)
+      machine->gpus.push_back(*gpu);
+    else
+      machine->absent.push_back({fmt::format("GPU{}", i), gpu.error().text});
   }
   if (machine->gpus.empty() && machine->absent.empty())
     return fail(Errc::not_found, "CUDA shows no GPU to this process (CUDA_VISIBLE_DEVICES?)");
@@ -105,8 +110,9 @@ Result<Buffer> Buffer::make(const Machine& machine, const Gpu& gpu, std::size_t 
   if (rc != api::kSuccess) {
     std::size_t free = 0, total = 0;
     machine.driver.f.mem_info(&free, &total);
-    return fail(rc == api::kOutOfMemory ? Errc::too_large : Errc::io, "{}: {} MiB of GPU memory: {} ({} MiB free)",
-                gpu.id, bytes >> 20, machine.driver.words_for(rc), free >> 20);
+    return fail(rc == api::kOutOfMemory ? Errc::too_large : Errc::io,
+                "{}: {} MiB of GPU memory: {} ({} MiB free)", gpu.id, bytes >> 20,
+                machine.driver.words_for(rc), free >> 20);
   }
   buffer.machine_ = &machine;
   buffer.gpu_ = &gpu;
@@ -238,16 +244,17 @@ Result<void> launch(const Machine& machine, const Gpu& gpu, const char* kernel, 
 }
 
 Result<void> launch_copy(const Machine& machine, const Lane& lane, const KernelCopy& how, api::DevicePtr dst,
-                         api::DevicePtr src, std::size_t bytes) {
+                         api::DevicePtr src, std::size_t bytes, int repeats) {
+  auto times = static_cast<std::uint32_t>(repeats);
   if (!how.bulk) {
     std::uint64_t count = bytes / 16;
-    void* parameters[] = {&dst, &src, &count};
+    void* parameters[] = {&dst, &src, &count, &times};
     return launch(machine, lane.gpu(), "tt_copy16", how.blocks, 512, 0, lane.stream(), parameters);
   }
   const char* name = how.drain <= 2 ? "tt_bulk2" : how.drain <= 4 ? "tt_bulk4" : "tt_bulk8";
   std::uint64_t size = bytes;
   auto chunk = static_cast<std::uint32_t>(how.chunk), stages = static_cast<std::uint32_t>(how.stages);
-  void* parameters[] = {&dst, &src, &size, &chunk, &stages};
+  void* parameters[] = {&dst, &src, &size, &chunk, &stages, &times};
   return launch(machine, lane.gpu(), name, how.blocks, 32, how.chunk * how.stages, lane.stream(), parameters);
 }
 
@@ -255,11 +262,12 @@ Result<void> fill_pattern(const Machine& machine, const Lane& lane, api::DeviceP
                           std::uint32_t seed) {
   std::uint64_t count = bytes / 16;
   void* parameters[] = {&p, &count, &seed};
-  return launch(machine, lane.gpu(), "tt_fill", lane.gpu().multiprocessors * 2, 512, 0, lane.stream(), parameters);
+  return launch(machine, lane.gpu(), "tt_fill", lane.gpu().multiprocessors * 2, 512, 0, lane.stream(),
+                parameters);
 }
 
-Result<PatternCheck> check_pattern(const Machine& machine, const Lane& lane, api::DevicePtr p, std::size_t bytes,
-                                   std::uint32_t seed) {
+Result<PatternCheck> check_pattern(const Machine& machine, const Lane& lane, api::DevicePtr p,
+                                   std::size_t bytes, std::uint32_t seed) {
   auto result = Buffer::make(machine, lane.gpu(), 16);
   if (!result) return tl::unexpected(result.error());
   const auto& driver = machine.driver;
@@ -269,7 +277,8 @@ Result<PatternCheck> check_pattern(const Machine& machine, const Lane& lane, api
   api::DevicePtr out = result->get();
   void* parameters[] = {&p, &count, &seed, &out};
   if (ok)
-    ok = launch(machine, lane.gpu(), "tt_check", lane.gpu().multiprocessors * 2, 512, 0, lane.stream(), parameters);
+    ok = launch(machine, lane.gpu(), "tt_check", lane.gpu().multiprocessors * 2, 512, 0, lane.stream(),
+                parameters);
   if (ok) ok = driver.check(driver.f.stream_synchronize(lane.stream()), lane.gpu().id + ": check");
   if (ok) ok = driver.check(driver.f.copy_to_host(words, result->get(), sizeof words), "check");
   if (!ok) return tl::unexpected(ok.error());

@@ -40,8 +40,10 @@ struct Machine {
   Result<void> use(const Gpu& gpu) const { return driver.check(driver.f.set_current(gpu.context), gpu.id); }
 };
 
-// Opens all GPUs. `id_of` names an address ("" when it knows none). An error when the driver or every GPU is missing.
-Result<std::unique_ptr<Machine>> open_machine(const std::function<std::string(const std::string& bdf)>& id_of);
+// Opens all GPUs. `id_of` names an address ("" when it knows none). An error when the driver or every GPU is
+// missing.
+Result<std::unique_ptr<Machine>> open_machine(
+    const std::function<std::string(const std::string& bdf)>& id_of);
 
 // Whether kernels of `from` reach memory of `to`; enables it. The reason when not.
 Result<void> enable_peer(const Machine& machine, const Gpu& from, const Gpu& to);
@@ -76,8 +78,8 @@ class Lane {
   ~Lane();
   api::Stream stream() const { return stream_; }
   const Gpu& gpu() const { return *gpu_; }
-  Result<void> start() const;  // records the first event
-  Result<void> stop() const;   // records the second
+  Result<void> start() const;      // records the first event
+  Result<void> stop() const;       // records the second
   Result<double> seconds() const;  // between the two; waits for the stream
 
  private:
@@ -88,8 +90,8 @@ class Lane {
   api::Event start_ = nullptr, stop_ = nullptr;
 };
 
-// Work of several streams starts when the gate opens, so that what it costs to enqueue is not measured. Without the
-// driver's stream memory operations every gate is open from the start, and is_real() says so.
+// Work of several streams starts when the gate opens, so that what it costs to enqueue is not measured.
+// Without the driver's stream memory operations every gate is open from the start, and is_real() says so.
 class Gate {
  public:
   static Result<Gate> make(const Machine& machine);
@@ -119,8 +121,9 @@ struct KernelCopy {
 // Launches by name; parameters as the kernel declares them.
 Result<void> launch(const Machine& machine, const Gpu& gpu, const char* kernel, int blocks, int threads,
                     int shared_bytes, api::Stream stream, std::span<void*> parameters);
+// The copy `repeats` times over by one launch.
 Result<void> launch_copy(const Machine& machine, const Lane& lane, const KernelCopy& how, api::DevicePtr dst,
-                         api::DevicePtr src, std::size_t bytes);
+                         api::DevicePtr src, std::size_t bytes, int repeats = 1);
 Result<void> fill_pattern(const Machine& machine, const Lane& lane, api::DevicePtr p, std::size_t bytes,
                           std::uint32_t seed);
 
@@ -129,7 +132,7 @@ struct PatternCheck {
   unsigned long long first = 0;  // offset in bytes of the first wrong one
 };
 // Run by the GPU of the lane on memory at `p`: the owner reads what arrived.
-Result<PatternCheck> check_pattern(const Machine& machine, const Lane& lane, api::DevicePtr p, std::size_t bytes,
-                                   std::uint32_t seed);
+Result<PatternCheck> check_pattern(const Machine& machine, const Lane& lane, api::DevicePtr p,
+                                   std::size_t bytes, std::uint32_t seed);
 
 }  // namespace topotune::cuda

@@ -16,8 +16,8 @@ bool find(const host::SharedLibrary& library, const char* symbol, F& function) {
 
 Result<Driver::Functions> functions_of(const host::SharedLibrary& library) {
   Driver::Functions f;
-#define TOPOTUNE_FIND(member, symbol, parameters)                                                             \
-  if (!find(library, symbol, f.member))                                                                       \
+#define TOPOTUNE_FIND(member, symbol, parameters) \
+  if (!find(library, symbol, f.member))           \
     return fail(Errc::unsupported, "libcuda.so.1 has no {}: the driver is too old for this", symbol);
   TOPOTUNE_CUDA_FUNCTIONS(TOPOTUNE_FIND)
 #undef TOPOTUNE_FIND

@@ -7,11 +7,12 @@
 
 namespace topotune::cuda {
 
-// The driver's functions, found once; all members are set. Calls are made on the members; `check` turns what they
-// return into an error that names the call's purpose and CUDA's own words.
+// The driver's functions, found once; all members are set. Calls are made on the members; `check` turns what
+// they return into an error that names the call's purpose and CUDA's own words.
 class Driver {
  public:
-  // Loads libcuda.so.1 and initialises it. not_found: no such library; unsupported: too old, or no GPU that it drives.
+  // Loads libcuda.so.1 and initialises it. not_found: no such library; unsupported: too old, or no GPU that
+  // it drives.
   static Result<Driver> load();
 
 #define TOPOTUNE_MEMBER(member, symbol, parameters) api::Rc(*member) parameters = nullptr;

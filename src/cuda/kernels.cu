@@ -63,18 +63,22 @@ extern "C" __global__ void tt_check(const uint4* p, uint64_t count, uint32_t see
   }
 }
 
-// 16-byte loads and stores, eight in flight a thread.
-extern "C" __global__ void __launch_bounds__(512) tt_copy16(uint4* dst, const uint4* src, uint64_t count) {
+// 16-byte loads and stores, eight in flight a thread; the whole copy `repeats` times.
+extern "C" __global__ void __launch_bounds__(512)
+    tt_copy16(uint4* dst, const uint4* src, uint64_t count, uint32_t repeats) {
   const uint64_t step = all_threads();
-  uint64_t i = first_index();
-  for (; i + 7 * step < count; i += 8 * step) {
-    uint4 v[8];
+  for (uint32_t r = 0; r < repeats; ++r) {
+    uint64_t i = first_index();
+    for (; i + 7 * step < count; i += 8 * step) {
+      uint4 v[8];
 #pragma unroll
-    for (int k = 0; k < 8; ++k) v[k] = src[i + k * step];
+      for (int k = 0; k < 8; ++k) v[k] = src[i + k * step];
 #pragma unroll
-    for (int k = 0; k < 8; ++k) dst[i + k * step] = v[k];
+      for (int k = 0; k < 8; ++k) dst[i + k * step] = v[k];
+    }
+    for (; i < count; i += step) dst[i] = src[i];
+    asm volatile("" ::: "memory");  // every repetition loads again
   }
-  for (; i < count; i += step) dst[i] = src[i];
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -107,7 +111,8 @@ __device__ void store_bulk(char* to, uint32_t from, uint32_t bytes) {
 // A ring of `stages` chunks in shared memory. `Drain` stores may still be reading theirs when the next load is issued;
 // stages - Drain loads are in flight.
 template <int Drain>
-__device__ void copy_ring(char* dst, const char* src, uint64_t bytes, uint32_t chunk, uint32_t stages) {
+__device__ void copy_ring(char* dst, const char* src, uint64_t bytes, uint32_t chunk, uint32_t stages,
+                          uint32_t repeats) {
   extern __shared__ __align__(128) char ring[];
   __shared__ __align__(8) uint64_t full[64];
   if (threadIdx.x != 0) return;
@@ -117,24 +122,34 @@ __device__ void copy_ring(char* dst, const char* src, uint64_t bytes, uint32_t c
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   const uint64_t chunks = (bytes + chunk - 1) / chunk;
   const uint64_t mine = blockIdx.x < chunks ? (chunks - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
-  const auto offset = [&](uint64_t k) { return (blockIdx.x + k * gridDim.x) * chunk; };
-  const auto size = [&](uint64_t k) {
-    const uint64_t left = bytes - offset(k);
+  const uint64_t total = mine * repeats;  // this block's chunks over all repetitions
+  const auto size = [&](uint64_t place) {
+    const uint64_t left = bytes - place * chunk;
     return static_cast<uint32_t>(left < chunk ? left : chunk);
   };
-  const auto load = [&](uint64_t k) {
-    const auto s = static_cast<uint32_t>(k % stages);
-    load_bulk(shared_address(ring) + s * chunk, src + offset(k), size(k), shared_address(&full[s]));
+  // The place after this one; from the last back to the first, for the next repetition.
+  const auto after = [&](uint64_t place) {
+    return place + gridDim.x < chunks ? place + gridDim.x : uint64_t{blockIdx.x};
+  };
+  uint64_t load_place = blockIdx.x, store_place = blockIdx.x;
+  uint32_t load_stage = 0;
+  const auto load = [&] {
+    load_bulk(shared_address(ring) + load_stage * chunk, src + load_place * chunk, size(load_place),
+              shared_address(&full[load_stage]));
+    load_place = after(load_place);
+    load_stage = load_stage + 1 < stages ? load_stage + 1 : 0;
   };
   const uint32_t ahead = stages - Drain;
-  for (uint64_t k = 0; k < ahead && k < mine; ++k) load(k);
-  for (uint64_t k = 0; k < mine; ++k) {
-    const auto s = static_cast<uint32_t>(k % stages);
-    wait_full(shared_address(&full[s]), static_cast<uint32_t>(k / stages % 2));
-    store_bulk(dst + offset(k), shared_address(ring) + s * chunk, size(k));
-    if (k + ahead >= mine) continue;
+  for (uint64_t k = 0; k < ahead && k < total; ++k) load();
+  uint32_t stage = 0, parity = 0;
+  for (uint64_t k = 0; k < total; ++k) {
+    wait_full(shared_address(&full[stage]), parity);
+    store_bulk(dst + store_place * chunk, shared_address(ring) + stage * chunk, size(store_place));
+    store_place = after(store_place);
+    if (++stage == stages) stage = 0, parity ^= 1;
+    if (k + ahead >= total) continue;
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Drain) : "memory");
-    load(k + ahead);
+    load();
   }
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
@@ -142,12 +157,13 @@ __device__ void copy_ring(char* dst, const char* src, uint64_t bytes, uint32_t c
 }  // namespace
 #define TT_BULK(drain)                                                                                     \
   extern "C" __global__ void __launch_bounds__(32)                                                         \
-      tt_bulk##drain(char* dst, const char* src, uint64_t bytes, uint32_t chunk, uint32_t stages) {        \
-    copy_ring<drain>(dst, src, bytes, chunk, stages);                                                      \
+      tt_bulk##drain(char* dst, const char* src, uint64_t bytes, uint32_t chunk, uint32_t stages,          \
+                     uint32_t repeats) {                                                                   \
+    copy_ring<drain>(dst, src, bytes, chunk, stages, repeats);                                             \
   }
 #else
 #define TT_BULK(drain) \
-  extern "C" __global__ void tt_bulk##drain(char*, const char*, uint64_t, uint32_t, uint32_t) { __trap(); }
+  extern "C" __global__ void tt_bulk##drain(char*, const char*, uint64_t, uint32_t, uint32_t, uint32_t) { __trap(); }
 #endif
 // The copy engine of the multiprocessors (TMA), one issuing thread a block. Dynamic shared memory: chunk x stages bytes,
 // stages <= 64 and more than the drain; chunk a multiple of 16; addresses of 16.
@@ -155,16 +171,25 @@ TT_BULK(2)
 TT_BULK(4)
 TT_BULK(8)
 
-// Follows `count` pointers from `start`; each load needs the one before. ld.relaxed.sys passes the first-level cache.
-extern "C" __global__ void tt_chase(uint64_t start, uint64_t count, uint64_t* end) {
+// Follows `count` pointers from `start`; each load needs the one before. Only block `which` of the grid works: with a
+// block for each multiprocessor, `which` chooses the one that loads. kind: 0 ld.relaxed.sys, which passes the
+// first-level cache; 1 ld.cg, which also does; 2 a plain load, which does not.
+extern "C" __global__ void tt_chase(uint64_t start, uint64_t count, uint64_t* end, uint32_t which, uint32_t kind) {
+  if (blockIdx.x != which) return;
   uint64_t p = start;
-  for (uint64_t i = 0; i < count; ++i) {
 #if __CUDA_ARCH__ >= 700
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(p) : "l"(p) : "memory");
-#else
-    p = *reinterpret_cast<const volatile uint64_t*>(p);
-#endif
+  if (kind == 0) {
+    for (uint64_t i = 0; i < count; ++i)
+      asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(p) : "l"(p) : "memory");
+  } else if (kind == 1) {
+    for (uint64_t i = 0; i < count; ++i)
+      asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(p) : "l"(p) : "memory");
+  } else {
+    for (uint64_t i = 0; i < count; ++i) asm volatile("ld.global.u64 %0, [%1];" : "=l"(p) : "l"(p) : "memory");
   }
+#else
+  for (uint64_t i = 0; i < count; ++i) p = *reinterpret_cast<const volatile uint64_t*>(p);
+#endif
   *end = p;
 }
 
@@ -209,10 +234,12 @@ __device__ uint32_t wrong_pieces(const Side& side, uint32_t round) {
 
 // One warp on each of two GPUs. The first puts `pieces` of data and a flag into the other's memory and waits for the
 // same to come back. cycles[i]: the round trip in this GPU's clock (first == 1 only). timing: [0] ns and [1] cycles of
-// the whole loop, for the length of a cycle. outcome: [0] rounds done, [1] pieces of data that were wrong.
+// the whole loop, for the length of a cycle. outcome: [0] rounds done, [1] pieces of data that were wrong. Only block
+// `which` of the grid plays.
 extern "C" __global__ void tt_pingpong(uint32_t* my_flag, uint32_t* peer_flag, const uint4* inbox, uint4* peer_inbox,
                                        uint32_t pieces, uint32_t rounds, uint32_t first, int64_t patience,
-                                       uint32_t* cycles, uint64_t* timing, uint32_t* outcome) {
+                                       uint32_t* cycles, uint64_t* timing, uint32_t* outcome, uint32_t which) {
+  if (blockIdx.x != which) return;
   const Side side{my_flag, peer_flag, inbox, peer_inbox, pieces};
   uint32_t round = 1, wrong = 0;
   const uint64_t start_ns = nanoseconds();

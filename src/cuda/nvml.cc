@@ -43,10 +43,12 @@ std::optional<int> clock_of(const host::SharedLibrary& library, nvml::Device dev
   return static_cast<int>(mhz);
 }
 
-std::optional<std::vector<std::uint32_t>> processes_of(const host::SharedLibrary& library, nvml::Device device) {
+std::optional<std::vector<std::uint32_t>> processes_of(const host::SharedLibrary& library,
+                                                       nvml::Device device) {
   std::array<ProcessInfo, 64> list{};
   unsigned count = list.size();
-  if (!ask(library, "nvmlDeviceGetComputeRunningProcesses_v3", device, &count, list.data())) return std::nullopt;
+  if (!ask(library, "nvmlDeviceGetComputeRunningProcesses_v3", device, &count, list.data()))
+    return std::nullopt;
   std::vector<std::uint32_t> others;
   for (unsigned i = 0; i < count && i < list.size(); ++i) {
     if (list[i].pid != static_cast<unsigned>(::getpid())) others.push_back(list[i].pid);
@@ -77,7 +79,8 @@ model::GpuMoment Nvml::moment(const GpuName& gpu) const {
   m.sm_mhz = clock_of(library_, device, kClockSm);
   m.memory_mhz = clock_of(library_, device, kClockMemory);
   unsigned degrees = 0;
-  if (ask(library_, "nvmlDeviceGetTemperature", device, 0, &degrees)) m.temperature_c = static_cast<int>(degrees);
+  if (ask(library_, "nvmlDeviceGetTemperature", device, 0, &degrees))
+    m.temperature_c = static_cast<int>(degrees);
   unsigned long long reasons = 0;
   if (ask(library_, "nvmlDeviceGetCurrentClocksEventReasons", device, &reasons) ||
       ask(library_, "nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons))
@@ -102,17 +105,19 @@ std::optional<Nvml::LinkBytes> Nvml::link_bytes(const std::string& bdf) const {
 std::optional<bool> Nvml::mig(const std::string& bdf) const {
   const auto device = static_cast<nvml::Device>(device_of(bdf));
   unsigned current = 0, pending = 0;
-  if (device == nullptr || !ask(library_, "nvmlDeviceGetMigMode", device, &current, &pending)) return std::nullopt;
+  if (device == nullptr || !ask(library_, "nvmlDeviceGetMigMode", device, &current, &pending))
+    return std::nullopt;
   return current == 1;
 }
 
 std::string throttle_text(std::uint64_t reasons) {
-  constexpr std::array<std::pair<std::uint64_t, const char*>, 6> names{{{0x4, "power cap"},
-                                                                        {0x8, "hardware slowdown"},
-                                                                        {0x10, "sync boost"},
-                                                                        {0x20, "thermal slowdown by software"},
-                                                                        {0x40, "hardware thermal slowdown"},
-                                                                        {0x80, "power brake"}}};
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 6> names{
+      {{0x4, "power cap"},
+       {0x8, "hardware slowdown"},
+       {0x10, "sync boost"},
+       {0x20, "thermal slowdown by software"},
+       {0x40, "hardware thermal slowdown"},
+       {0x80, "power brake"}}};
   std::string text;
   for (const auto& [bit, name] : names) {
     if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);

@@ -12,8 +12,8 @@
 
 namespace topotune::cuda {
 
-// What the management library tells beside a measurement. Questions that the library or the GPU does not answer give
-// nothing. Opened without creating a CUDA context.
+// What the management library tells beside a measurement. Questions that the library or the GPU does not
+// answer give nothing. Opened without creating a CUDA context.
 class Nvml {
  public:
   static Result<Nvml> open();
@@ -39,8 +39,8 @@ class Nvml {
   host::SharedLibrary library_;
 };
 
-// NVML's bits in words: "hardware thermal slowdown, power cap"; bits that only say that the GPU idles or runs at
-// the clocks it was set to are left out.
+// NVML's bits in words: "hardware thermal slowdown, power cap"; bits that only say that the GPU idles or runs
+// at the clocks it was set to are left out.
 std::string throttle_text(std::uint64_t reasons);
 inline constexpr std::uint64_t kHardwareSlowdown = 0x8 | 0x40 | 0x80;
 inline constexpr std::uint64_t kAnySlowdown = 0x4 | 0x10 | 0x20 | kHardwareSlowdown;

@@ -14,7 +14,8 @@ namespace {
 using model::Measurement;
 using model::Param;
 
-constexpr double kNvLinkGuess = 300;  // GB/s, for the length of a first sample only
+// GB/s, for the length of a sample only: a link, and what one multiprocessor moves.
+constexpr double kNvLinkGuess = 300, kMultiprocessorGuess = 45;
 
 std::int64_t whole(std::size_t value) { return static_cast<std::int64_t>(value); }
 
@@ -26,21 +27,43 @@ Measurement result(std::string name, std::string unit, std::vector<Param> params
   return m;
 }
 
-// How kernels copy `bytes` best: TMA for large ones where the architecture has it (sm_90 on), 16-byte accesses else.
+struct Shape {
+  int chunk, stages, drain;
+};
+// The best of 24 shapes for each number of blocks on two H200
+// (measurements/2026-11-29-h200x2-bench/tune.csv). Reads want few bytes in many pieces once there are blocks
+// enough; writes want large pieces until every multiprocessor works.
+Shape read_shape(int blocks) {
+  if (blocks <= 24) return {16384, 13, 2};
+  if (blocks <= 48) return {16384, 13, 8};
+  return blocks <= 96 ? Shape{8192, 8, 4} : Shape{4096, 8, 4};
+}
+Shape write_shape(int blocks) {
+  if (blocks <= 12) return {16384, 13, 8};
+  return blocks <= 96 ? Shape{32768, 6, 4} : Shape{4096, 8, 2};
+}
+
+// How kernels copy `bytes` best: TMA for large ones where the architecture has it (sm_90 on), 16-byte
+// accesses else.
 KernelCopy kernel_for(const Gpu& gpu, bool read, std::size_t bytes, int blocks) {
   KernelCopy k;
-  k.bulk = gpu.sm >= 90 && bytes >= (1u << 20);
+  k.bulk = gpu.sm >= 90 && bytes >= (1u << 20) && gpu.shared_per_block >= 65536;
   k.blocks = blocks > 0 ? blocks : gpu.multiprocessors;
   if (!k.bulk) {
     const auto needed = static_cast<int>(std::min<std::size_t>((bytes / 16 + 511) / 512, 1u << 20));
     if (blocks == 0) k.blocks = std::clamp(needed, 1, gpu.multiprocessors * 2);
     return k;
   }
-  const bool few = k.blocks <= gpu.multiprocessors / 4;
-  k.chunk = few ? 16384 : 4096;
-  k.stages = few ? 12 : 8;
-  k.drain = read ? 2 : 4;
+  const auto shape = read ? read_shape(k.blocks) : write_shape(k.blocks);
+  k.chunk = shape.chunk, k.drain = shape.drain;
+  k.stages = std::clamp(gpu.shared_per_block / k.chunk, k.drain + 1, shape.stages);
+  if (k.chunk * k.stages > gpu.shared_per_block) k.chunk = 4096, k.stages = 8, k.drain = 4;
   return k;
+}
+
+double guess_of(const Measurement& m, const Transfer& t) {
+  if (m.expected) return m.expected->value();
+  return t.by_kernel ? std::min(kNvLinkGuess, kMultiprocessorGuess * t.kernel.blocks) : kNvLinkGuess;
 }
 
 std::vector<Param> kernel_facts(const Transfer& t) {
@@ -65,7 +88,7 @@ class P2p {
     std::size_t src, dst;
   };
   bool wants(const std::string& part) const {
-    return b_.options.parts.empty() ? part != "tune" : b_.options.parts.contains(part);
+    return b_.options.parts.empty() ? part != "tune" && part != "loads" : b_.options.parts.contains(part);
   }
   const Arena& arena(std::size_t i) const { return *arenas_[i]; }
   const std::string& id(std::size_t i) const { return gpus_[i]->id; }
@@ -83,6 +106,8 @@ class P2p {
   void matrix();
   void both_ways();
   void latency();
+  void chase_from_all(Measurement m, const Chain& chain, const Lane& lane, ChaseLoad load);
+  void loads();
   void ping_pongs();
   void sweep();
   void sms();
@@ -157,6 +182,7 @@ std::vector<P2p::Pair> P2p::unordered_pairs() const {
 Transfer P2p::transfer(const Pair& pair, bool read, bool by_kernel, std::size_t bytes, int blocks) const {
   auto t = transfer_between(arena(pair.src), arena(pair.dst), read, bytes);
   t.by_kernel = by_kernel;
+  t.one_launch = by_kernel;
   if (!by_kernel) return t;
   t.kernel = kernel_for(*t.executor, read, bytes, blocks);
   if (b_.options.kernel) {
@@ -175,14 +201,11 @@ void P2p::cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landi
   m.extra = kernel_facts(transfers.front());
   auto set = TransferSet::make(b_.machine, std::move(transfers));
   if (!set) return b_.session.fail(m, set.error().text);
-  const double guess = m.expected ? m.expected->value() : kNvLinkGuess;
-  const int times = copies_for(bytes, guess, b_.options.sample_seconds);
-  std::uint64_t copied = 0;
+  const int times = copies_for(bytes, guess_of(m, set->transfers().front()), b_.options.sample_seconds);
   const auto sample = [&]() -> Result<double> {
     const auto seconds = set->run(times);
     if (!seconds) return tl::unexpected(seconds.error());
-    copied += bytes * static_cast<std::uint64_t>(times);
-    return static_cast<double>(bytes) * times / seconds->front() / 1e9;
+    return static_cast<double>(bytes) / seconds->front() / 1e9;
   };
   const auto& source = *landings.front().src->gpu;
   const auto before = counters && b_.nvml != nullptr ? b_.nvml->link_bytes(source.bdf) : std::nullopt;
@@ -190,7 +213,7 @@ void P2p::cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landi
   if (!done) return;
   if (before) {
     const auto after = b_.nvml->link_bytes(source.bdf);
-    done->extra.push_back({"logical_bytes", static_cast<std::int64_t>(copied)});
+    done->extra.push_back({"logical_bytes", static_cast<std::int64_t>(bytes * set->copies())});
     if (after && after->sent > before->sent)
       done->extra.push_back({"nvlink_bytes_sent", static_cast<std::int64_t>(after->sent - before->sent)});
   }
@@ -213,9 +236,9 @@ void P2p::matrix() {
         const std::string op = read ? "read" : "write", engine = by_kernel ? "sm" : "ce";
         auto m = result("p2p." + op + "." + engine, "gbytes_per_s",
                         {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"bytes", whole(bytes_)}});
-        m.expected = b_.expected.p2p(op, engine, id(pair.src), id(pair.dst));
-        cell(std::move(m), {transfer(pair, read, by_kernel, bytes_, 0)}, {{&arena(pair.src), &arena(pair.dst)}},
-             b_.session.policy(), true);
+        m.expected = b_.expected.p2p(op, engine, id(pair.src), id(pair.dst), bytes_);
+        cell(std::move(m), {transfer(pair, read, by_kernel, bytes_, 0)},
+             {{&arena(pair.src), &arena(pair.dst)}}, b_.session.policy(), true);
       }
     }
   }
@@ -230,10 +253,11 @@ void P2p::both_ways() {
         for (const auto& [one, other] : {std::pair{pair, back}, std::pair{back, pair}}) {
           auto m = result("p2p." + op + "." + engine, "gbytes_per_s",
                           {{"src", id(one.src)}, {"dst", id(one.dst)}, {"bytes", whole(bytes_)}});
-          m.expected = b_.expected.p2p(op, engine, id(one.src), id(one.dst));
+          m.expected = b_.expected.p2p(op, engine, id(one.src), id(one.dst), bytes_);
           cell(std::move(m),
                {transfer(one, read, by_kernel, bytes_, 0), transfer(other, read, by_kernel, bytes_, 0)},
-               {{&arena(one.src), &arena(one.dst)}, {&arena(other.src), &arena(other.dst)}}, b_.session.policy());
+               {{&arena(one.src), &arena(one.dst)}, {&arena(other.src), &arena(other.dst)}},
+               b_.session.policy());
         }
       }
     }
@@ -260,13 +284,41 @@ void P2p::latency() {
       m.verified = true;  // a chase that ends elsewhere is an error
       m.verified_how = "the chain of pointers ended where it must";
       m.extra = {{"stride_bytes", whole(kStride)}};
-      b_.session.measure(std::move(m), [&] { return chain->chase(*lane, 16384); });
+      chase_from_all(std::move(m), *chain, *lane, ChaseLoad::relaxed);
     }
   }
 }
 
+// A multiprocessor is nearer to a link than another: each sample is of another one, spread over the chip.
+void P2p::chase_from_all(Measurement m, const Chain& chain, const Lane& lane, ChaseLoad load) {
+  const int all = lane.gpu().multiprocessors;
+  m.extra.push_back({"multiprocessors", std::int64_t{all}});
+  auto policy = b_.session.policy();
+  policy.min_samples = policy.max_samples = static_cast<std::size_t>(std::max(all, 8));
+  policy.max_warmup = 2;
+  policy.noise.ci = 0.01;
+  policy.noise.spread = 0.25;
+  int turn = 0;
+  b_.session.measure(std::move(m), policy,
+                     [&] { return chain.chase(lane, 1024, turn++ % std::max(all, 1), load); });
+}
+
+void add_places(Measurement& m, const PingPong& played) {
+  std::vector<double> middles, spreads;
+  for (const auto& place : played.places) {
+    const auto middle = measure::median_of(place), p99 = measure::percentile_of(place, 0.99);
+    if (!middle || *middle <= 0) continue;
+    middles.push_back(*middle);
+    spreads.push_back(*p99 / *middle - 1);
+  }
+  if (middles.empty()) return;
+  m.extra = {{"places", whole(middles.size())},
+             {"fastest_place_p50", *std::ranges::min_element(middles)},
+             {"slowest_place_p50", *std::ranges::max_element(middles)},
+             {"p99_over_p50_of_one_place", 1 + *measure::median_of(spreads)}};
+}
+
 void P2p::ping_pongs() {
-  constexpr std::uint32_t kRounds = 11000, kWarmup = 1000;
   for (const auto& pair : unordered_pairs()) {
     for (const std::size_t bytes : {0u, 16u, 1024u, 8192u}) {
       if (b_.session.stopped()) return;
@@ -280,16 +332,19 @@ void P2p::ping_pongs() {
         continue;
       }
       b_.session.step(measure::title_of(m));
-      const auto played = ping_pong(b_.machine, first, second, bytes, kRounds, kWarmup);
+      const auto played = ping_pong(b_.machine, first, second, bytes);
       if (!played) {
         b_.session.fail(m, played.error().text);
         continue;
       }
-      m.samples = played->seconds;
+      m.samples = played->seconds();
       m.verified = played->wrong == 0;
-      m.verified_how = played->wrong == 0 ? "every round counted and its data compared by the GPU that received it"
-                                          : fmt::format("{} pieces of data arrived wrong", played->wrong);
+      m.verified_how = played->wrong == 0
+                           ? "every round counted and its data compared by the GPU that received it"
+                           : fmt::format("{} pieces of data arrived wrong", played->wrong);
+      add_places(m, *played);
       auto limits = b_.session.policy().noise;
+      limits.spread = 0.5;  // places differ; the spread of one place is told beside it
       measure::summarise(m, limits);
       if (played->wrong != 0) m.status = model::MeasureStatus::failed, m.why = m.verified_how;
       b_.session.add(std::move(m));
@@ -315,14 +370,17 @@ void P2p::sweep() {
   largest = std::min(largest, arena(pair.dst).bytes());
   for (const bool by_kernel : {false, true}) {
     for (const bool read : {false, true}) {
-      const std::string name = fmt::format("p2p.sweep.{}.{}", read ? "read" : "write", by_kernel ? "sm" : "ce");
+      const std::string name =
+          fmt::format("p2p.sweep.{}.{}", read ? "read" : "write", by_kernel ? "sm" : "ce");
       std::vector<measure::SizePoint> points;
       for (std::size_t bytes = by_kernel ? 16 : 8; bytes <= largest; bytes *= 2) {
         if (b_.session.stopped()) return;
         const auto before = b_.session.collected().results.size();
-        cell(result(name, "gbytes_per_s", {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"bytes", whole(bytes)}}),
-             {transfer(pair, read, by_kernel, bytes, 0)}, {{&arena(pair.src), &arena(pair.dst)}},
-             short_policy(b_.session.policy()));
+        auto t = transfer(pair, read, by_kernel, bytes, 0);
+        t.one_launch = false;  // what each copy costs to start is a part of the answer
+        cell(result(name, "gbytes_per_s",
+                    {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"bytes", whole(bytes)}}),
+             {t}, {{&arena(pair.src), &arena(pair.dst)}}, short_policy(b_.session.policy()));
         const auto collected = b_.session.collected();
         if (collected.results.size() == before) continue;
         const auto& m = collected.results.back();
@@ -331,7 +389,8 @@ void P2p::sweep() {
       }
       const auto fit = measure::fit_sizes(points);
       if (fit.segments.empty()) continue;
-      b_.session.add(model::SizeModel{name, {{"src", id(pair.src)}, {"dst", id(pair.dst)}}, fit.segments, fit.mean_error});
+      b_.session.add(model::SizeModel{
+          name, {{"src", id(pair.src)}, {"dst", id(pair.dst)}}, fit.segments, fit.mean_error});
     }
   }
 }
@@ -355,10 +414,33 @@ void P2p::sms() {
         }
         auto policy = short_policy(b_.session.policy());
         policy.noise.ci = 0.01;
-        cell(result(fmt::format("p2p.sms.{}.{}", read ? "read" : "write", bulk ? "tma" : "16-byte"), "gbytes_per_s",
-                    {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"sms", std::int64_t{blocks}}, {"bytes", whole(bytes)}}),
+        cell(result(fmt::format("p2p.sms.{}.{}", read ? "read" : "write", bulk ? "tma" : "16-byte"),
+                    "gbytes_per_s",
+                    {{"src", id(pair.src)},
+                     {"dst", id(pair.dst)},
+                     {"sms", std::int64_t{blocks}},
+                     {"bytes", whole(bytes)}}),
              {t}, {{&arena(pair.src), &arena(pair.dst)}}, policy);
       }
+    }
+  }
+}
+
+// What the kind of load and the order of the chain do to the latency.
+void P2p::loads() {
+  const Pair pair = ordered_pairs().front();
+  for (const bool shuffled : {true, false}) {
+    const auto chain = Chain::make(b_.machine, *gpus_[pair.src], 2u << 20, 128, shuffled);
+    auto lane = Lane::make(b_.machine, *gpus_[pair.dst]);
+    if (!chain || !lane || gpus_[pair.dst]->module == nullptr) return;
+    for (const auto& [load, name] :
+         {std::pair{ChaseLoad::relaxed, "relaxed.sys"}, {ChaseLoad::cg, "cg"}, {ChaseLoad::plain, "plain"}}) {
+      auto m =
+          result("p2p.loads", "seconds",
+                 {{"load", std::string(name)}, {"order", std::string(shuffled ? "shuffled" : "in order")}});
+      m.verified = true;
+      m.verified_how = "the chain of pointers ended where it must";
+      chase_from_all(std::move(m), *chain, *lane, load);
     }
   }
 }
@@ -368,14 +450,24 @@ void P2p::tune() {
   const Pair pair = ordered_pairs().front();
   for (const bool read : {false, true}) {
     for (const int blocks : {4, 8, 16, 32, 66, 132}) {
-      for (const auto& [chunk, stages] : {std::pair{2048, 16}, {4096, 8}, {4096, 16}, {8192, 8}, {8192, 16}, {16384, 8}, {16384, 13}, {32768, 6}}) {
+      for (const auto& [chunk, stages] : {std::pair{2048, 16},
+                                          {4096, 8},
+                                          {4096, 16},
+                                          {8192, 8},
+                                          {8192, 16},
+                                          {16384, 8},
+                                          {16384, 13},
+                                          {32768, 6}}) {
         for (const int drain : {2, 4, 8}) {
           if (b_.session.stopped()) return;
           if (drain >= stages || chunk * stages > gpus_[pair.src]->shared_per_block) continue;
           auto t = transfer(pair, read, true, bytes_, blocks);
           t.kernel = {true, blocks, chunk, stages, drain};
           cell(result(read ? "p2p.tune.read" : "p2p.tune.write", "gbytes_per_s",
-                      {{"blocks", std::int64_t{blocks}}, {"chunk", std::int64_t{chunk}}, {"stages", std::int64_t{stages}}, {"drain", std::int64_t{drain}}}),
+                      {{"blocks", std::int64_t{blocks}},
+                       {"chunk", std::int64_t{chunk}},
+                       {"stages", std::int64_t{stages}},
+                       {"drain", std::int64_t{drain}}}),
                {t}, {{&arena(pair.src), &arena(pair.dst)}}, short_policy(b_.session.policy()));
         }
       }
@@ -410,17 +502,18 @@ void P2p::together(const std::string& name, const std::vector<Pair>& pairs) {
     const auto worst = std::ranges::max_element(*seconds);
     slowest = *worst;
     slow = static_cast<std::size_t>(worst - seconds->begin());
-    return static_cast<double>(bytes * pairs.size()) * times / slowest / 1e9;
+    return static_cast<double>(bytes * pairs.size()) / slowest / 1e9;
   });
   if (!done) return;
   done->extra = {{"slowest", id(pairs[slow].src) + "->" + id(pairs[slow].dst)},
-                 {"slowest_gbytes_per_s", static_cast<double>(bytes) * times / slowest / 1e9},
+                 {"slowest_gbytes_per_s", static_cast<double>(bytes) / slowest / 1e9},
                  {"total_of", whole(pairs.size())}};
   if (done->status != model::MeasureStatus::failed) {
     const auto verdict = verify(b_.machine, *set, landings);
     done->verified = verdict && verdict->verified;
     done->verified_how = verdict ? verdict->how : verdict.error().text;
-    if (!verdict || verdict->wrong) done->status = model::MeasureStatus::failed, done->why = done->verified_how;
+    if (!verdict || verdict->wrong)
+      done->status = model::MeasureStatus::failed, done->why = done->verified_how;
   }
   b_.session.add(std::move(*done));
 }
@@ -446,10 +539,10 @@ void P2p::stress() {
 void P2p::run() {
   if (!open_pairs() || !open_arenas()) return;
   using Part = void (P2p::*)();
-  const std::map<std::string, Part> parts{{"matrix", &P2p::matrix}, {"both", &P2p::both_ways},
-                                          {"latency", &P2p::latency}, {"pingpong", &P2p::ping_pongs},
-                                          {"sms", &P2p::sms}, {"sweep", &P2p::sweep},
-                                          {"stress", &P2p::stress}, {"tune", &P2p::tune}};
+  const std::map<std::string, Part> parts{
+      {"matrix", &P2p::matrix},       {"both", &P2p::both_ways}, {"latency", &P2p::latency},
+      {"pingpong", &P2p::ping_pongs}, {"sms", &P2p::sms},        {"sweep", &P2p::sweep},
+      {"stress", &P2p::stress},       {"loads", &P2p::loads},    {"tune", &P2p::tune}};
   for (const auto& name : p2p_parts()) {
     if (wants(name) && !b_.session.stopped()) (this->*parts.at(name))();
   }
@@ -458,7 +551,8 @@ void P2p::run() {
 }  // namespace
 
 const std::vector<std::string>& p2p_parts() {
-  static const std::vector<std::string> parts{"matrix", "both", "latency", "pingpong", "stress", "sms", "sweep", "tune"};
+  static const std::vector<std::string> parts{"matrix", "both",  "latency", "pingpong", "stress",
+                                              "sms",    "sweep", "loads",   "tune"};
   return parts;
 }
 

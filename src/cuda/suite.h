@@ -15,13 +15,13 @@
 namespace topotune::cuda {
 
 struct SuiteOptions {
-  std::vector<std::string> gpus;    // ids; empty: all
-  std::set<std::string> parts;      // of a suite; empty: its default
-  std::size_t bytes = 512u << 20;   // of a bandwidth cell; less where the GPU has not so much memory free
-  std::vector<int> sms;             // budget curve; empty: a default
-  std::optional<KernelCopy> kernel; // instead of the choice by size; blocks 0: all multiprocessors
-  bool screen = false;              // O(n) pairs instead of all
-  double sample_seconds = 0.004;    // copies of one sample
+  std::vector<std::string> gpus;     // ids; empty: all
+  std::set<std::string> parts;       // of a suite; empty: its default
+  std::size_t bytes = 512u << 20;    // of a bandwidth cell; less where the GPU has not so much memory free
+  std::vector<int> sms;              // budget curve; empty: a default
+  std::optional<KernelCopy> kernel;  // instead of the choice by size; blocks 0: all multiprocessors
+  bool screen = false;               // O(n) pairs instead of all
+  double sample_seconds = 0.004;     // copies of one sample
 };
 
 // What a suite works with. Everything outlives it.

@@ -24,7 +24,8 @@ std::string claim_json(const model::Claim& c) {
   out["link"] = c.medium;
   out["why"] = c.why;
   out["text"] = c.text;
-  out["rule"] = model::is_wrong(c.verdict) ? nlohmann::ordered_json("BENCH03") : nlohmann::ordered_json(nullptr);
+  out["rule"] =
+      model::is_wrong(c.verdict) ? nlohmann::ordered_json("BENCH03") : nlohmann::ordered_json(nullptr);
   return out.dump(2) + "\n";
 }
 

@@ -40,7 +40,11 @@ Json object_of(const std::vector<model::Param>& params) {
 
 Json expected_of(const std::optional<model::Expected>& e) {
   if (!e) return nullptr;
-  return {{"value", number(e->value())}, {"low", number(e->low)}, {"high", number(e->high)}, {"why", e->why}, {"source", text(e->source)}};
+  return {{"value", number(e->value())},
+          {"low", number(e->low)},
+          {"high", number(e->high)},
+          {"why", e->why},
+          {"source", text(e->source)}};
 }
 
 Json of(const model::Measurement& m) {
@@ -70,16 +74,28 @@ Json of(const model::Measurement& m) {
 }
 
 Json of(const model::SizeModel& m) {
-  Json out{{"name", m.name}, {"params", object_of(m.params)}, {"mean_error", number(m.mean_error)}, {"segments", Json::array()}};
+  Json out{{"name", m.name},
+           {"params", object_of(m.params)},
+           {"mean_error", number(m.mean_error)},
+           {"segments", Json::array()}};
   for (const auto& s : m.segments)
-    out["segments"].push_back({{"from_bytes", s.from_bytes}, {"to_bytes", s.to_bytes}, {"alpha_seconds", number(s.alpha_seconds)}, {"gbytes_per_s", s.gbytes_per_s > 0 ? number(s.gbytes_per_s) : Json(nullptr)}});
+    out["segments"].push_back(
+        {{"from_bytes", s.from_bytes},
+         {"to_bytes", s.to_bytes},
+         {"alpha_seconds", number(s.alpha_seconds)},
+         {"gbytes_per_s", s.gbytes_per_s > 0 ? number(s.gbytes_per_s) : Json(nullptr)}});
   return out;
 }
 
 Json of(const std::vector<model::GpuMoment>& moments) {
   Json out = Json::array();
   for (const auto& m : moments)
-    out.push_back({{"gpu", m.gpu}, {"sm_mhz", or_null(m.sm_mhz)}, {"memory_mhz", or_null(m.memory_mhz)}, {"temperature_c", or_null(m.temperature_c)}, {"throttle_reasons", or_null(m.throttle_reasons)}, {"other_processes", or_null(m.other_processes)}});
+    out.push_back({{"gpu", m.gpu},
+                   {"sm_mhz", or_null(m.sm_mhz)},
+                   {"memory_mhz", or_null(m.memory_mhz)},
+                   {"temperature_c", or_null(m.temperature_c)},
+                   {"throttle_reasons", or_null(m.throttle_reasons)},
+                   {"other_processes", or_null(m.other_processes)}});
   return out;
 }
 
@@ -99,13 +115,15 @@ std::string measurement_json(const model::MeasurementRun& run) {
   out["verdict"] = name_of(model::verdict_of(run));
   out["judgements"] = Json::array();
   for (const auto& j : run.judgements)
-    out["judgements"].push_back({{"severity", name_of(j.severity)}, {"subject", printable(j.subject)}, {"text", printable(j.text)}});
+    out["judgements"].push_back(
+        {{"severity", name_of(j.severity)}, {"subject", printable(j.subject)}, {"text", printable(j.text)}});
   out["before"] = of(run.before);
   out["after"] = of(run.after);
   out["models"] = Json::array();
   for (const auto& m : run.models) out["models"].push_back(of(m));
   out["results"] = Json::array();
   for (const auto& m : run.results) out["results"].push_back(of(m));
+  if (!run.capture.empty()) out["capture"] = run.capture;
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,7 +6,8 @@
 
 namespace topotune::emit {
 
-// A table for people: each number with its spread, what it should be and why, and whether the data arrived intact.
+// A table for people: each number with its spread, what it should be and why, and whether the data arrived
+// intact.
 std::string measurement_text(const model::MeasurementRun& run, bool color);
 
 // One line a result, RFC 4180, with a head line. Samples are left out.

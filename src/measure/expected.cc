@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include "base/text.h"
+#include "checks/known_gpus.h"
 #include "data/embedded.h"
 #include "model/paths.h"
 
@@ -30,32 +31,53 @@ const model::PciDevice* pci_of(const model::Topology& topology, const model::Gpu
   return find_pci(topology, gpu.pci.empty() ? gpu.bdf.value_or("") : gpu.pci);
 }
 
-// One NVLink, one direction: what the driver said, else the rate of the architecture (data/gpus.tsv).
+// One NVLink, one direction: what the driver said, else that of the model, else of its architecture.
 std::optional<double> per_link_of(const model::Gpu& gpu) {
   if (!gpu.link_speeds.empty()) return gpu.link_speeds.begin()->second.value;
   for (const auto& group : gpu.links) {
     if (group.per_link) return group.per_link->value;
   }
+  const auto* known = checks::known_gpu(gpu);
+  if (known != nullptr && known->link_gbytes_per_s > 0) return known->link_gbytes_per_s;
   switch (gpu.sm.value_or(0) / 10) {
-    case 7: return 25.781;
-    case 8: return gpu.sm == 80 ? std::optional(25.0) : 14.062;
-    case 9: return 26.562;
-    case 10: return 53.125;
-    default: return std::nullopt;
+    case 7:
+      return 25.781;
+    case 8:
+      return gpu.sm == 80 ? std::optional(25.0) : 14.062;
+    case 9:
+      return 26.562;
+    case 10:
+      return 53.125;
+    default:
+      return std::nullopt;
   }
+}
+
+constexpr double kWholeCopy = 512.0 * (1 << 20), kStartSeconds = 10e-6;
+
+double seconds_of_start(std::size_t bytes) {
+  return std::max(0.0, kStartSeconds * (1 - static_cast<double>(bytes) / kWholeCopy));
+}
+
+double slowed(double gbytes_per_s, std::size_t bytes, double seconds) {
+  const auto size = static_cast<double>(bytes);
+  return size / (size / gbytes_per_s + seconds * 1e9);
 }
 
 }  // namespace
 
-ExpectedValues::ExpectedValues(const model::Topology& topology) : topology_(topology), paths_(paths_of(topology)) {}
+ExpectedValues::ExpectedValues(const model::Topology& topology)
+    : topology_(topology), paths_(paths_of(topology)) {}
 
-std::optional<ExpectedValues::NvLinks> ExpectedValues::nvlinks_between(std::string_view a, std::string_view b) const {
+std::optional<ExpectedValues::NvLinks> ExpectedValues::nvlinks_between(std::string_view a,
+                                                                       std::string_view b) const {
   const auto* gpu = find_gpu(topology_, a);
   if (gpu == nullptr) return std::nullopt;
   const auto path = std::ranges::find_if(
       paths_, [&](const auto& p) { return (p.a == a && p.b == b) || (p.a == b && p.b == a); });
   const auto rate = per_link_of(*gpu);
-  if (path == paths_.end() || path->type != model::PathType::nvl || !path->nvlinks || !rate) return std::nullopt;
+  if (path == paths_.end() || path->type != model::PathType::nvl || !path->nvlinks || !rate)
+    return std::nullopt;
   return NvLinks{*path->nvlinks, *rate};
 }
 
@@ -74,7 +96,8 @@ std::optional<Efficiency> efficiency_of(int sm, std::string_view gpu_name, std::
 }
 
 std::optional<model::Expected> ExpectedValues::p2p(std::string_view op, std::string_view engine,
-                                                   std::string_view src, std::string_view dst) const {
+                                                   std::string_view src, std::string_view dst,
+                                                   std::size_t bytes) const {
   const auto* a = find_gpu(topology_, src);
   if (a == nullptr || find_gpu(topology_, dst) == nullptr) return std::nullopt;
   const auto link = nvlinks_between(src, dst);
@@ -82,10 +105,14 @@ std::optional<model::Expected> ExpectedValues::p2p(std::string_view op, std::str
   const auto efficiency = efficiency_of(a->sm.value_or(0), a->name.value_or(""), "nvlink", op, engine);
   if (!efficiency) return std::nullopt;
   const double nominal = link->links * link->per_link;
-  return model::Expected{nominal * efficiency->low, nominal * efficiency->high,
-                         fmt::format("{} links x {:g} GB/s x {:g}-{:g}{}", link->links, link->per_link,
-                                     efficiency->low, efficiency->high, efficiency->measured ? "" : " (wide: not measured)"),
-                         std::string(efficiency->source)};
+  const double start = seconds_of_start(bytes);
+  return model::Expected{
+      slowed(nominal * efficiency->low, bytes, start), nominal * efficiency->high,
+      fmt::format("{} links x {:g} GB/s x {:g}-{:g}{}{}", link->links, link->per_link, efficiency->low,
+                  efficiency->high,
+                  start > 0 ? fmt::format(", up to {:.1f} us more for a short copy", start * 1e6) : "",
+                  efficiency->measured ? "" : " (wide: not measured)"),
+      std::string(efficiency->source)};
 }
 
 std::optional<ExpectedValues::PcieRate> ExpectedValues::pcie_of(std::string_view id) const {
@@ -113,10 +140,11 @@ std::optional<model::Expected> ExpectedValues::host(std::string_view op, std::st
   const auto efficiency =
       efficiency_of(gpu->sm.value_or(0), gpu->name.value_or(""), generation_of(rate->gts), op, "ce");
   if (!efficiency) return std::nullopt;
-  return model::Expected{rate->gbytes_per_s * efficiency->low, rate->gbytes_per_s * efficiency->high,
-                         fmt::format("{} = {:.1f} GB/s x {:g}-{:g}{}", rate->why, rate->gbytes_per_s,
-                                     efficiency->low, efficiency->high, efficiency->measured ? "" : " (wide: not measured)"),
-                         std::string(efficiency->source)};
+  return model::Expected{
+      rate->gbytes_per_s * efficiency->low, rate->gbytes_per_s * efficiency->high,
+      fmt::format("{} = {:.1f} GB/s x {:g}-{:g}{}", rate->why, rate->gbytes_per_s, efficiency->low,
+                  efficiency->high, efficiency->measured ? "" : " (wide: not measured)"),
+      std::string(efficiency->source)};
 }
 
 }  // namespace topotune::measure

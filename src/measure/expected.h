@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,18 +11,21 @@
 
 namespace topotune::measure {
 
-// What healthy hardware gives: nominal rate of the links that discovery found, times the efficiency measured on that
-// architecture (data/efficiency.tsv). Nothing where the links are unknown.
+// What healthy hardware gives: nominal rate of the links that discovery found, times the efficiency measured
+// on that architecture (data/efficiency.tsv). Nothing where the links are unknown.
 class ExpectedValues {
  public:
   explicit ExpectedValues(const model::Topology& topology);
 
-  // op: "read", "write", "both.read", "both.write"; engine: "ce", "sm". Ids of the topology.
+  // op: "read", "write", "both.read", "both.write"; engine: "ce", "sm". Ids of the topology. The ranges are
+  // those of copies of 512 MiB; a shorter one may take up to 10 us more for its start and end (measured on
+  // H200).
   std::optional<model::Expected> p2p(std::string_view op, std::string_view engine, std::string_view src,
-                                     std::string_view dst) const;
+                                     std::string_view dst, std::size_t bytes) const;
   // op: "h2d", "d2h", "both"; pinned memory.
   std::optional<model::Expected> host(std::string_view op, std::string_view gpu) const;
-  // The PCIe link of a GPU, one direction after line coding, with the narrowest link above it; nothing when unknown.
+  // The PCIe link of a GPU, one direction after line coding, with the narrowest link above it; nothing when
+  // unknown.
   struct PcieRate {
     double gbytes_per_s = 0;
     double gts = 0;

@@ -42,7 +42,8 @@ model::PiecewiseSegment segment_of(std::span<const SizePoint> points) {
   const Line line = line_through(points);
   // A slope that adds less than a thousandth over the segment is none.
   const bool flat = line.beta * points.back().bytes < 0.001 * line.alpha;
-  return {points.front().bytes, points.back().bytes, line.alpha, flat || line.beta <= 0 ? 0 : 1e-9 / line.beta};
+  return {points.front().bytes, points.back().bytes, line.alpha,
+          flat || line.beta <= 0 ? 0 : 1e-9 / line.beta};
 }
 
 // best[k][j]: the least error of the first j points in k segments, with where the last one starts.

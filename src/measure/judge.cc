@@ -31,7 +31,8 @@ std::string subject_of(const Measurement& m) {
 std::string group_of(const Measurement& m) {
   std::string key = m.name;
   for (const auto& p : m.params) {
-    if (p.name != "src" && p.name != "dst" && p.name != "gpu") key += fmt::format(" {}={}", p.name, model::text_of(p.value));
+    if (p.name != "src" && p.name != "dst" && p.name != "gpu")
+      key += fmt::format(" {}={}", p.name, model::text_of(p.value));
   }
   return m.expected ? key + fmt::format(" {:.3f}", m.expected->value()) : key;
 }
@@ -88,9 +89,10 @@ std::vector<Judgement> judge_expected(std::span<const Measurement> results) {
     const double off = std::abs(*m.median / bound - 1) * 100;
     // Within half a percent of the range: the efficiency file is not more exact than that.
     if (off < 0.5) continue;
-    out.push_back({below ? Severity::warn : Severity::info, subject_of(m),
-                   fmt::format("{} gives {:.1f} GB/s, {:.1f} % {} the expected {:.1f}-{:.1f} ({})", m.name, *m.median, off,
-                               below ? "under" : "over", m.expected->low, m.expected->high, m.expected->why)});
+    out.push_back(
+        {below ? Severity::warn : Severity::info, subject_of(m),
+         fmt::format("{} gives {:.1f} GB/s, {:.1f} % {} the expected {:.1f}-{:.1f} ({})", m.name, *m.median,
+                     off, below ? "under" : "over", m.expected->low, m.expected->high, m.expected->why)});
   }
   return out;
 }
@@ -100,25 +102,29 @@ std::vector<Judgement> judge_moments(std::span<const model::GpuMoment> before,
   std::vector<Judgement> out;
   for (const auto& m : before) {
     if (m.other_processes && !m.other_processes->empty())
-      out.push_back({Severity::warn, m.gpu,
-                     fmt::format("{} other process{} used it at the start (pid {}): the numbers are shared with them",
-                                 m.other_processes->size(), m.other_processes->size() == 1 ? "" : "es",
-                                 m.other_processes->front())});
+      out.push_back(
+          {Severity::warn, m.gpu,
+           fmt::format("{} other process{} used it at the start (pid {}): the numbers are shared with them",
+                       m.other_processes->size(), m.other_processes->size() == 1 ? "" : "es",
+                       m.other_processes->front())});
   }
   constexpr std::uint64_t kHardware = 0x8 | 0x40 | 0x80, kSoftware = 0x4 | 0x20;
   for (const auto& m : after) {
     const auto reasons = m.throttle_reasons.value_or(0);
     if ((reasons & kHardware) != 0)
-      out.push_back({Severity::warn, m.gpu, "the hardware slowed it down at the end of the run (heat, power or a fault)"});
+      out.push_back({Severity::warn, m.gpu,
+                     "the hardware slowed it down at the end of the run (heat, power or a fault)"});
     else if ((reasons & kSoftware) != 0)
-      out.push_back({Severity::info, m.gpu, "its clocks were held down at the end of the run (power cap or temperature)"});
+      out.push_back({Severity::info, m.gpu,
+                     "its clocks were held down at the end of the run (power cap or temperature)"});
   }
   return out;
 }
 
 namespace {
 
-// 95 % interval of median(after) / median(before), by bootstrap of both; the bare ratio where samples are few.
+// 95 % interval of median(after) / median(before), by bootstrap of both; the bare ratio where samples are
+// few.
 model::Interval ratio_interval(const Measurement& before, const Measurement& after) {
   const double ratio = *after.median / *before.median;
   const auto a = median_ci95(before.samples), b = median_ci95(after.samples);
@@ -143,7 +149,8 @@ model::Change change_of(const model::Comparison& c, bool higher_is_better, doubl
 
 }  // namespace
 
-model::ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after, double tolerance) {
+model::ComparedRuns compare_runs(const model::MeasurementRun& before, const model::MeasurementRun& after,
+                                 double tolerance) {
   model::ComparedRuns out;
   std::map<std::string, const Measurement*> old;
   for (const auto& m : before.results) {

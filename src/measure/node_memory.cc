@@ -59,7 +59,8 @@ std::size_t huge_kib_of(const void* data) {
 }
 
 void* map(std::size_t bytes, int extra) {
-  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
+  void* const data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
 }
 
@@ -71,7 +72,8 @@ Result<NodeMemory> NodeMemory::make(std::size_t bytes, std::optional<int> node) 
   void* data = map(memory.bytes_, MAP_HUGETLB);
   const bool reserved = data != nullptr;
   if (!reserved) data = map(memory.bytes_, 0);
-  if (data == nullptr) return fail(Errc::too_large, "{} MiB of memory: {}", memory.bytes_ >> 20, std::strerror(errno));
+  if (data == nullptr)
+    return fail(Errc::too_large, "{} MiB of memory: {}", memory.bytes_ >> 20, std::strerror(errno));
   memory.data_ = static_cast<std::byte*>(data);
   if (!reserved) ::madvise(data, memory.bytes_, MADV_HUGEPAGE);
   if (node) {
@@ -82,7 +84,7 @@ Result<NodeMemory> NodeMemory::make(std::size_t bytes, std::optional<int> node) 
   if (node && memory.node_ && *memory.node_ != *node)
     return fail(Errc::io, "memory asked of node {} came from node {}", *node, *memory.node_);
   const auto huge = huge_kib_of(data);
-  memory.pages_ = reserved ? "reserved 2 MiB pages"
+  memory.pages_ = reserved   ? "reserved 2 MiB pages"
                   : huge > 0 ? fmt::format("transparent huge pages ({} %)", huge * 1024 * 100 / memory.bytes_)
                              : "4 KiB pages";
   return memory;
@@ -202,7 +204,8 @@ std::uint64_t sum_of(const std::uint64_t* p, std::size_t count) {
   return s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
-// Runs `work(index)` on a thread held on each CPU, started together. Seconds from the start to the last one's end.
+// Runs `work(index)` on a thread held on each CPU, started together. Seconds from the start to the last one's
+// end.
 template <class Work>
 double run_threads(const std::vector<int>& cpus, const Work& work) {
   std::atomic<std::size_t> ready{0};

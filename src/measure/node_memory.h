@@ -14,7 +14,8 @@ namespace topotune::measure {
 // Memory bound to a NUMA node, touched, in huge pages where the kernel gives them.
 class NodeMemory {
  public:
-  // node: nothing leaves the placement to the kernel. Errors: the size, the node, or memory that ended up elsewhere.
+  // node: nothing leaves the placement to the kernel. Errors: the size, the node, or memory that ended up
+  // elsewhere.
   static Result<NodeMemory> make(std::size_t bytes, std::optional<int> node);
   NodeMemory() = default;
   NodeMemory(NodeMemory&& other) noexcept { swap(other); }
@@ -51,8 +52,8 @@ class Pinned {
 
 CpuSet allowed_cpus();
 
-// A closed chain of pointers through every cache line of the memory, in random order (one cycle), so that no prefetcher
-// knows the next one. The lines are pushed out of the caches afterwards.
+// A closed chain of pointers through every cache line of the memory, in random order (one cycle), so that no
+// prefetcher knows the next one. The lines are pushed out of the caches afterwards.
 class CpuChain {
  public:
   CpuChain(NodeMemory& memory, std::uint64_t seed);
@@ -68,8 +69,8 @@ class CpuChain {
   std::uint64_t lines_ = 0, done_ = 0;
 };
 
-// Reads all of the memory by one thread on each CPU, `times` times over. GB/s; an error when what was read is not what
-// was written (fill_words before).
+// Reads all of the memory by one thread on each CPU, `times` times over. GB/s; an error when what was read is
+// not what was written (fill_words before).
 Result<double> read_bandwidth(const NodeMemory& memory, const std::vector<int>& cpus, int times);
 // Copies the first half to the second; counts both the bytes read and those written.
 Result<double> copy_bandwidth(const NodeMemory& memory, const std::vector<int>& cpus, int times);

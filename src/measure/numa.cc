@@ -22,7 +22,8 @@ std::vector<Node> nodes_of(const model::Topology& topology) {
   const CpuSet allowed = allowed_cpus();
   std::vector<Node> nodes;
   for (const auto& node : topology.numa)
-    nodes.push_back({node.id, node.cpus.value_or(CpuSet()) & allowed, node.memory_bytes.value_or(1) > 0, node.distances});
+    nodes.push_back(
+        {node.id, node.cpus.value_or(CpuSet()) & allowed, node.memory_bytes.value_or(1) > 0, node.distances});
   if (nodes.empty()) nodes.push_back({0, allowed, true, {}});
   return nodes;
 }
@@ -57,7 +58,8 @@ class Numa {
     session_.step(fmt::format("numa.latency: chain in node {}", memory.id));
     auto block = NodeMemory::make(options_.latency_bytes, memory.id);
     if (!block) {
-      session_.fail(result("numa.latency", "seconds", memory.id, memory.id, options_.latency_bytes), block.error().text);
+      session_.fail(result("numa.latency", "seconds", memory.id, memory.id, options_.latency_bytes),
+                    block.error().text);
       return;
     }
     CpuChain chain(*block, 1);
@@ -70,7 +72,9 @@ class Numa {
       m.extra = {{"pages", block->pages()}, {"cpu", std::int64_t{cpu.cpus.to_vector().front()}}};
       auto policy = session_.policy();
       policy.noise.ci = 0.02;
-      const auto done = session_.sampled(m, policy, [&]() -> Result<double> { return chain.chase(1u << 15); });
+      policy.noise.spread = 0.25;  // other work on the memory controllers
+      const auto done =
+          session_.sampled(m, policy, [&]() -> Result<double> { return chain.chase(1u << 15); });
       if (done) finish_latency(*done, cpu, memory, chain, pinned.holds());
     }
   }
@@ -84,7 +88,8 @@ class Numa {
       m.status = model::MeasureStatus::noisy, m.why = "the thread could not be held on its CPU";
     if (m.median) {
       const auto d = memory.distances.find(cpu.id);
-      cells_.push_back({cpu.id, memory.id, *m.median, d == memory.distances.end() ? std::nullopt : std::optional(d->second)});
+      cells_.push_back({cpu.id, memory.id, *m.median,
+                        d == memory.distances.end() ? std::nullopt : std::optional(d->second)});
       if (const auto local = local_of(cpu.id)) m.extra.push_back({"ratio_to_local", *m.median / *local});
     }
     session_.add(std::move(m));
@@ -101,13 +106,15 @@ class Numa {
     session_.step(fmt::format("numa.read: memory of node {}", memory.id));
     const auto block = NodeMemory::make(options_.bandwidth_bytes, memory.id);
     if (!block) {
-      session_.fail(result("numa.read", "gbytes_per_s", memory.id, memory.id, options_.bandwidth_bytes), block.error().text);
+      session_.fail(result("numa.read", "gbytes_per_s", memory.id, memory.id, options_.bandwidth_bytes),
+                    block.error().text);
       return;
     }
     for (const auto& cpu : nodes_) {
       auto cpus = cpu.cpus.to_vector();
       if (cpus.empty()) continue;
-      if (cpus.size() > static_cast<std::size_t>(options_.max_threads)) cpus.resize(static_cast<std::size_t>(options_.max_threads));
+      if (cpus.size() > static_cast<std::size_t>(options_.max_threads))
+        cpus.resize(static_cast<std::size_t>(options_.max_threads));
       bandwidth("numa.read", *block, cpu, memory, cpus, read_bandwidth);
       bandwidth("numa.copy", *block, cpu, memory, cpus, copy_bandwidth);
     }
@@ -124,6 +131,7 @@ class Numa {
     m.verified_how = "what was read or copied was compared with what was written";
     auto policy = session_.policy();
     policy.noise.ci = 0.03;
+    policy.max_seconds *= 5;
     policy.noise.spread = 0.3;
     session_.measure(std::move(m), policy, [&] { return measure(block, cpus, 1); });
   }
@@ -147,13 +155,15 @@ std::vector<model::Judgement> judge_distances(const std::vector<NodeLatency>& ce
   std::vector<model::Judgement> out;
   for (const auto& near : cells) {
     for (const auto& far : cells) {
-      if (near.cpu_node != far.cpu_node || !near.distance || !far.distance || *near.distance >= *far.distance) continue;
+      if (near.cpu_node != far.cpu_node || !near.distance || !far.distance || *near.distance >= *far.distance)
+        continue;
       if (near.seconds <= 1.2 * far.seconds) continue;
-      out.push_back({model::Severity::warn, fmt::format("node {}", near.cpu_node),
-                     fmt::format("memory of node {} takes {:.1f} ns, of node {} {:.1f} ns, but the machine's distances "
-                                 "say {} and {}: the firmware's SLIT table is wrong, or the nearer memory is busy",
-                                 near.memory_node, near.seconds * 1e9, far.memory_node, far.seconds * 1e9,
-                                 *near.distance, *far.distance)});
+      out.push_back(
+          {model::Severity::warn, fmt::format("node {}", near.cpu_node),
+           fmt::format("memory of node {} takes {:.1f} ns, of node {} {:.1f} ns, but the machine's distances "
+                       "say {} and {}: the firmware's SLIT table is wrong, or the nearer memory is busy",
+                       near.memory_node, near.seconds * 1e9, far.memory_node, far.seconds * 1e9,
+                       *near.distance, *far.distance)});
     }
   }
   return out;

@@ -13,8 +13,8 @@
 
 namespace topotune::measure {
 
-// One run of the suites: collects results, names the step that is under way, and stops when it is interrupted. What
-// was collected can be read at any time, from any thread.
+// One run of the suites: collects results, names the step that is under way, and stops when it is
+// interrupted. What was collected can be read at any time, from any thread.
 class Session {
  public:
   struct Hooks {
@@ -36,12 +36,15 @@ class Session {
   void add(model::SizeModel m);
   void judge(model::Severity severity, std::string subject, std::string text);
 
-  // Samples `m` by the policy, summarises and adds it. An error makes it `failed` with the reason. Nothing is added when
-  // the run was stopped before the first sample. Returns whether it was measured.
+  // Samples `m` by the policy, summarises and adds it. An error makes it `failed` with the reason. Nothing is
+  // added when the run was stopped before the first sample. Returns whether it was measured.
   bool measure(model::Measurement m, const Policy& policy, const Sampler& sampler);
-  bool measure(model::Measurement m, const Sampler& sampler) { return measure(std::move(m), policy_, sampler); }
+  bool measure(model::Measurement m, const Sampler& sampler) {
+    return measure(std::move(m), policy_, sampler);
+  }
   // The same without adding: for results that are completed by a check.
-  std::optional<model::Measurement> sampled(model::Measurement m, const Policy& policy, const Sampler& sampler);
+  std::optional<model::Measurement> sampled(model::Measurement m, const Policy& policy,
+                                            const Sampler& sampler);
 
   // A result that was not measured.
   void waive(model::Measurement m, const std::string& why);

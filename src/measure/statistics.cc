@@ -97,7 +97,8 @@ std::optional<std::string> noise_of(std::span<const double> values, const NoiseL
   const double median = *median_of(values);
   const double half = relative_half_width(*median_ci95(values), median);
   if (half > limits.ci)
-    return fmt::format("95 % interval of the median is +-{:.2f} %, wanted {:.2f} %", half * 100, limits.ci * 100);
+    return fmt::format("95 % interval of the median is +-{:.2f} %, wanted {:.2f} %", half * 100,
+                       limits.ci * 100);
   const double up = (*percentile_of(values, 0.99) - median) / median;
   const double down = (median - *percentile_of(values, 0.01)) / median;
   if (std::max(up, down) > limits.spread)

@@ -16,12 +16,13 @@ std::optional<double> median_of(std::span<const double> values);
 // Nearest rank, q in (0, 1]: the smallest value that at least q of the values do not exceed.
 std::optional<double> percentile_of(std::span<const double> values, double q);
 
-// 95 % confidence interval of the median. Up to 200 values: percentile bootstrap of 1000 resamples (the same values
-// give the same interval). More: the order statistics of the binomial distribution. Fewer than 3: nothing.
+// 95 % confidence interval of the median. Up to 200 values: percentile bootstrap of 1000 resamples (the same
+// values give the same interval). More: the order statistics of the binomial distribution. Fewer than 3:
+// nothing.
 std::optional<model::Interval> median_ci95(std::span<const double> values);
 
-// Indices of values further than 5 robust standard deviations (1.4826 x the median absolute deviation, at least 0.1 %
-// of the median) from the median.
+// Indices of values further than 5 robust standard deviations (1.4826 x the median absolute deviation, at
+// least 0.1 % of the median) from the median.
 std::vector<std::size_t> outliers_of(std::span<const double> values);
 
 // Half the width of an interval over the median: 0.005 is +-0.5 %.
@@ -35,8 +36,8 @@ struct NoiseLimits {
 // Why the values are not repeatable; nothing when they are.
 std::optional<std::string> noise_of(std::span<const double> values, const NoiseLimits& limits);
 
-// Fills median, percentiles, interval and outliers of `m` from its samples, and its status when that is ok: `noisy`
-// with the reason.
+// Fills median, percentiles, interval and outliers of `m` from its samples, and its status when that is ok:
+// `noisy` with the reason.
 void summarise(model::Measurement& m, const NoiseLimits& limits);
 
 // A small generator whose numbers are the same on every machine (splitmix64).

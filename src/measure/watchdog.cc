@@ -20,8 +20,9 @@ void Watchdog::begin(const std::string& step, double limit_seconds) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   limit_ = limit_seconds;
-  deadline_ = std::chrono::steady_clock::now() +
-              std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limit_));
+  deadline_ =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limit_));
   changed_.notify_all();
 }
 

@@ -9,8 +9,8 @@
 
 namespace topotune::measure {
 
-// Notices that a step takes longer than it may, and says which. The answer runs on the watchdog's thread, once; a step
-// that hangs in a driver cannot be ended from inside, so the answer usually ends the process.
+// Notices that a step takes longer than it may, and says which. The answer runs on the watchdog's thread,
+// once; a step that hangs in a driver cannot be ended from inside, so the answer usually ends the process.
 class Watchdog {
  public:
   using OnHang = std::function<void(const std::string& step, double seconds)>;

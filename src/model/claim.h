@@ -6,11 +6,11 @@ namespace topotune::model {
 
 // What somebody said about a speed, and what the link can carry.
 enum class ClaimVerdict {
-  possible,     // below the limit
-  low,          // below half of it
-  sum,          // only as the sum of both directions
-  equivalent,   // a ring-equivalent figure (busbw with in-switch reduction), not bytes on a link
-  units,        // bits and bytes mixed up
+  possible,    // below the limit
+  low,         // below half of it
+  sum,         // only as the sum of both directions
+  equivalent,  // a ring-equivalent figure (busbw with in-switch reduction), not bytes on a link
+  units,       // bits and bytes mixed up
   impossible
 };
 const char* name_of(ClaimVerdict verdict);
@@ -22,7 +22,7 @@ struct Claim {
   std::string medium;  // "100 Gb/s RoCE", "18 NVLinks of H100"
   std::string why;     // the arithmetic of the limit
   ClaimVerdict verdict = ClaimVerdict::possible;
-  std::string text;    // one or two sentences for a person
+  std::string text;  // one or two sentences for a person
   double share() const { return latency ? limit / claimed : claimed / limit; }
 };
 

@@ -60,7 +60,9 @@ Verdict verdict_of(const MeasurementRun& run) {
   };
   if (has(MeasureStatus::failed) || said(Severity::error)) return Verdict::error;
   if (has(MeasureStatus::noisy) || said(Severity::warn)) return Verdict::warn;
-  const auto is_host_number = [](const auto& m) { return m.name.starts_with("host.") && m.status == MeasureStatus::ok; };
+  const auto is_host_number = [](const auto& m) {
+    return m.name.starts_with("host.") && m.status == MeasureStatus::ok;
+  };
   if (run.suite == "all" && std::ranges::none_of(run.results, is_host_number)) return Verdict::unknown;
   return has(MeasureStatus::ok) ? Verdict::ok : Verdict::unknown;
 }

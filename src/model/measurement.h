@@ -55,7 +55,8 @@ struct Measurement {
   std::string why;  // of a status other than ok; "" otherwise
   bool verified = false;
   std::string verified_how;  // "pattern read back by the owner", or why it was not verified
-  std::vector<Param> extra;  // facts about the result that are not its identity: "wire_bytes", "total_gbytes_per_s"
+  std::vector<Param>
+      extra;  // facts about the result that are not its identity: "wire_bytes", "total_gbytes_per_s"
 
   bool higher_is_better() const { return unit != "seconds"; }
 };
@@ -103,13 +104,14 @@ struct MeasurementRun {
   std::vector<SizeModel> models;
   std::vector<GpuMoment> before, after;
   std::vector<Judgement> judgements;
+  std::string capture;  // of the machine, redacted, as text; "": not taken
   bool interrupted = false;
   double seconds = 0;
 };
 
-// From statuses and judgements alone: error for a failed result or an error judgement; warn for a noisy result or a
-// warning; unknown when every result is waived or there is none, and for the acceptance (`all`) when no GPU was measured;
-// ok otherwise.
+// From statuses and judgements alone: error for a failed result or an error judgement; warn for a noisy
+// result or a warning; unknown when every result is waived or there is none, and for the acceptance (`all`)
+// when no GPU was measured; ok otherwise.
 Verdict verdict_of(const MeasurementRun& run);
 
 enum class Change { same, better, worse, unclear };
@@ -121,7 +123,7 @@ struct Comparison {
   std::string unit;
   double before = 0, after = 0;  // medians
   double ratio = 1;              // after / before
-  Interval ci95;          // of the ratio
+  Interval ci95;                 // of the ratio
   Change change = Change::unclear;
 };
 

@@ -35,9 +35,12 @@ std::vector<model::Param> params_of(const Json& object, const char* name) {
   const auto* params = field(object, name);
   if (params == nullptr || !params->is_object()) return out;
   for (const auto& [key, value] : params->items()) {
-    if (value.is_number_integer()) out.push_back({key, value.get<std::int64_t>()});
-    else if (value.is_number()) out.push_back({key, value.get<double>()});
-    else if (value.is_string()) out.push_back({key, value.get<std::string>()});
+    if (value.is_number_integer())
+      out.push_back({key, value.get<std::int64_t>()});
+    else if (value.is_number())
+      out.push_back({key, value.get<double>()});
+    else if (value.is_string())
+      out.push_back({key, value.get<std::string>()});
   }
   return out;
 }
@@ -66,7 +69,8 @@ std::optional<model::Expected> expected_of(const Json& object) {
   const auto value = number_of(*e, "value");
   const auto low = number_of(*e, "low"), high = number_of(*e, "high");
   if (!value && !(low && high)) return std::nullopt;
-  return model::Expected{low ? *low : *value, high ? *high : *value, string_of(*e, "why"), string_of(*e, "source")};
+  return model::Expected{low ? *low : *value, high ? *high : *value, string_of(*e, "why"),
+                         string_of(*e, "source")};
 }
 
 model::Measurement measurement_of(const Json& json, std::size_t& budget) {

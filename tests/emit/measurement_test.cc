@@ -34,7 +34,10 @@ model::MeasurementRun sample_run() {
   run.suite = "p2p";
   run.machine = {{"gpus", "2 x NVIDIA H200"}, {"driver", ""}};
   run.results = {m, waived};
-  run.models = {{"p2p.sweep.write.ce", {{"src", "GPU0"}}, {{8, 1024, 2.5e-6, 0}, {2048, 1073741824, 4e-6, 395}}, 0.012}};
+  run.models = {{"p2p.sweep.write.ce",
+                 {{"src", "GPU0"}},
+                 {{8, 1024, 2.5e-6, 0}, {2048, 1073741824, 4e-6, 395}},
+                 0.012}};
   run.seconds = 1.5;
   return run;
 }
@@ -62,7 +65,10 @@ TEST(MeasurementJson, UnknownIsNull) {
 TEST(MeasurementText, EachNumberStandsBesideItsExpectation) {
   const auto text = measurement_text(sample_run(), false);
   EXPECT_THAT(text, HasSubstr("GPU0 -> GPU1 512 MiB"));
-  EXPECT_THAT(text, HasSubstr("395.2 GB/s +- 0.03 %, expected 394.0-397.0 (18 links x 26.562 GB/s x 0.824-0.83), ok, verified"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "395.2 GB/s +- 0.03 %, expected 394.0-397.0 (18 links x 26.562 GB/s x 0.824-0.83), ok, verified"));
   EXPECT_THAT(text, HasSubstr("waived: one NUMA node"));
   EXPECT_THAT(text, HasSubstr("mean error 1.2 %"));
   EXPECT_THAT(text, HasSubstr("ok: 2 results in 1.5 s"));

@@ -54,12 +54,15 @@ TEST(Claim, EquivalentNeedsToBeOverTheLink) {
 TEST(Claim, ReasonsAreExact) {
   const auto claim = judge_claim("92 GB/s on 100G RoCE");
   EXPECT_EQ(claim->why, "100 Gb/s / 8 = 12.5 GB/s, of which 98.0 % are payload: 12.25 GB/s");
-  EXPECT_THAT(claim->text, HasSubstr("it is 7.5 times the limit, near 8, so bits were taken for bytes; 92 Gb/s would be 11.5 GB/s, 94 %"));
+  EXPECT_THAT(claim->text, HasSubstr("it is 7.5 times the limit, near 8, so bits were taken for bytes; 92 "
+                                     "Gb/s would be 11.5 GB/s, 94 %"));
 }
 
 TEST(Claim, WhatIsMissingIsSaid) {
-  EXPECT_EQ(judge_claim("fast on 100G RoCE").error().text, "'fast on 100G RoCE' has no speed such as 92 GB/s");
-  EXPECT_EQ(judge_claim("92 GB/s").error().text, "'92 GB/s' names no link such as 100G RoCE, PCIe 5.0 x16 or H100 NVLink");
+  EXPECT_EQ(judge_claim("fast on 100G RoCE").error().text,
+            "'fast on 100G RoCE' has no speed such as 92 GB/s");
+  EXPECT_EQ(judge_claim("92 GB/s").error().text,
+            "'92 GB/s' names no link such as 100G RoCE, PCIe 5.0 x16 or H100 NVLink");
   EXPECT_FALSE(judge_claim(""));
   EXPECT_FALSE(judge_claim("0 GB/s on 100G RoCE"));
 }

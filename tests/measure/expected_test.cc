@@ -10,6 +10,8 @@
 namespace topotune::measure {
 namespace {
 
+constexpr std::size_t kWhole = 512u << 20;
+
 model::Topology two_gpus(const char* name, int sm, double per_link) {
   model::Topology t;
   for (int i = 0; i < 2; ++i) {
@@ -34,7 +36,7 @@ model::Topology two_gpus(const char* name, int sm, double per_link) {
 TEST(Expected, H200OverEighteenLinks) {
   const auto t = two_gpus("NVIDIA H200", 90, 26.562);
   const ExpectedValues expected(t);
-  const auto e = expected.p2p("write", "ce", "GPU0", "GPU1");
+  const auto e = expected.p2p("write", "ce", "GPU0", "GPU1", kWhole);
   ASSERT_TRUE(e);
   EXPECT_NEAR(e->low, 393.7, 0.5);
   EXPECT_NEAR(e->high, 397.5, 0.5);
@@ -42,9 +44,22 @@ TEST(Expected, H200OverEighteenLinks) {
   EXPECT_THAT(e->source, testing::HasSubstr("nvbandwidth"));
 }
 
+TEST(Expected, AShortCopyMayTakeLongerToStart) {
+  const auto t = two_gpus("NVIDIA H200", 90, 26.562);
+  const ExpectedValues expected(t);
+  const auto e = expected.p2p("read", "ce", "GPU0", "GPU1", kWhole / 2);
+  ASSERT_TRUE(e);
+  EXPECT_LT(e->low, 389.9);  // as measured with 256 MiB
+  EXPECT_GT(e->low, 388.0);
+  EXPECT_THAT(e->why, testing::HasSubstr("up to 5.0 us more for a short copy"));
+  EXPECT_LT(expected.p2p("read", "ce", "GPU0", "GPU1", 1u << 20)->low, 100);
+  EXPECT_EQ(expected.p2p("read", "ce", "GPU0", "GPU1", 16 * kWhole)->low,
+            expected.p2p("read", "ce", "GPU0", "GPU1", kWhole)->low);
+}
+
 TEST(Expected, AnUnknownArchitectureIsWide) {
   const auto t = two_gpus("NVIDIA Z900", 130, 100);
-  const auto e = ExpectedValues(t).p2p("write", "ce", "GPU0", "GPU1");
+  const auto e = ExpectedValues(t).p2p("write", "ce", "GPU0", "GPU1", kWhole);
   ASSERT_TRUE(e);
   EXPECT_LT(e->low / e->high, 0.8);
   EXPECT_THAT(e->why, testing::HasSubstr("wide: not measured"));
@@ -54,8 +69,8 @@ TEST(Expected, NothingWithoutLinks) {
   auto t = two_gpus("NVIDIA H200", 90, 26.562);
   for (auto& gpu : t.gpus) gpu.links.clear(), gpu.nvlinks = 0;
   const ExpectedValues expected(t);
-  EXPECT_FALSE(expected.p2p("write", "ce", "GPU0", "GPU1"));
-  EXPECT_FALSE(expected.p2p("write", "ce", "GPU0", "GPU9"));
+  EXPECT_FALSE(expected.p2p("write", "ce", "GPU0", "GPU1", kWhole));
+  EXPECT_FALSE(expected.p2p("write", "ce", "GPU0", "GPU9", kWhole));
 }
 
 TEST(Expected, HostCopiesFollowThePcieLink) {

@@ -105,7 +105,8 @@ TEST(RunNuma, OneNodeHasLocalValuesAndTheRestWaived) {
 }
 
 TEST(Distances, AnOrderThatDisagreesIsSaid) {
-  const std::vector<NodeLatency> cells{{0, 0, 150e-9, 10}, {0, 1, 90e-9, 20}, {1, 1, 90e-9, 10}, {1, 0, 160e-9, 20}};
+  const std::vector<NodeLatency> cells{
+      {0, 0, 150e-9, 10}, {0, 1, 90e-9, 20}, {1, 1, 90e-9, 10}, {1, 0, 160e-9, 20}};
   const auto said = judge_distances(cells);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].subject, "node 0");

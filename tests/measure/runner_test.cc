@@ -16,7 +16,8 @@ struct Fake {
   double time = 0, step = 0.01;
   std::vector<double> values;  // one after the other, then the last again
   std::size_t calls = 0;
-  Result<Sampled> run(const Policy& policy, const Stop& stop = [] { return false; }) {
+  Result<Sampled> run(
+      const Policy& policy, const Stop& stop = [] { return false; }) {
     return sample_until(
         policy,
         [this]() -> Result<double> {
@@ -79,7 +80,8 @@ TEST(SampleUntil, AnInterruptionKeepsWhatWasTaken) {
 }
 
 TEST(SampleUntil, AnErrorIsReturned) {
-  const auto got = sample_until({}, []() -> Result<double> { return fail(Errc::io, "gone"); }, monotonic_seconds, [] { return false; });
+  const auto got = sample_until(
+      {}, []() -> Result<double> { return fail(Errc::io, "gone"); }, monotonic_seconds, [] { return false; });
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().text, "gone");
 }

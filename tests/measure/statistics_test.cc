@@ -98,9 +98,7 @@ TEST(Noise, ALongTailIsNoisyThoughTheIntervalIsTight) {
   EXPECT_THAT(noise_of(values, {}).value_or(""), testing::HasSubstr("p1 is 30.0 % below"));
 }
 
-TEST(Noise, TwoSamplesAreTooFew) {
-  EXPECT_EQ(noise_of(std::vector<double>{1, 1}, {}), "only 2 samples");
-}
+TEST(Noise, TwoSamplesAreTooFew) { EXPECT_EQ(noise_of(std::vector<double>{1, 1}, {}), "only 2 samples"); }
 
 TEST(Summary, AFailedResultStaysFailed) {
   Measurement m;

@@ -6,7 +6,8 @@
 namespace topotune::parse {
 namespace {
 
-constexpr const char* kGood = R"({"schema":"topotune.measurement/1","suite":"p2p","date":"2026-01-02T03:04:05Z",
+constexpr const char* kGood =
+    R"({"schema":"topotune.measurement/1","suite":"p2p","date":"2026-01-02T03:04:05Z",
  "machine":{"gpus":"2 x NVIDIA H200","driver":null},
  "results":[{"name":"p2p.write.ce","params":{"src":"GPU0","dst":"GPU1","bytes":536870912},"unit":"gbytes_per_s",
    "samples":[395.1,395.3],"median":395.2,"ci95":[395.1,395.3],"expected":{"value":450.0,"why":"18 links x 25 GB/s"},
@@ -33,7 +34,8 @@ TEST(Measurement, OtherInputsAreRefusedInOneLine) {
   EXPECT_EQ(parse_measurement_run("[1]").error().text, "its schema is not given, not topotune.measurement/1");
   EXPECT_EQ(parse_measurement_run(R"({"schema":"topotune.findings/1"})").error().text,
             "its schema is 'topotune.findings/1', not topotune.measurement/1");
-  EXPECT_EQ(parse_measurement_run(R"({"schema":"topotune.measurement/1"})").error().text, "it has no list of results");
+  EXPECT_EQ(parse_measurement_run(R"({"schema":"topotune.measurement/1"})").error().text,
+            "it has no list of results");
 }
 
 TEST(Measurement, FieldsOfAnotherTypeAreUnknown) {
@@ -51,7 +53,8 @@ TEST(Measurement, FieldsOfAnotherTypeAreUnknown) {
 TEST(Measurement, DeepNestingIsHarmless) {
   const std::string deep(200000, '[');
   EXPECT_FALSE(parse_measurement_run(deep));
-  const std::string closed = R"({"schema":"topotune.measurement/1","results":[)" + std::string(100000, '[') + std::string(100000, ']') + "]}";
+  const std::string closed = R"({"schema":"topotune.measurement/1","results":[)" + std::string(100000, '[') +
+                             std::string(100000, ']') + "]}";
   EXPECT_TRUE(parse_measurement_run(closed));
 }
 
