@@ -300,7 +300,7 @@ void P2p::chase_from_all(Measurement m, const Chain& chain, const Lane& lane, Ch
   policy.noise.spread = 0.25;
   int turn = 0;
   b_.session.measure(std::move(m), policy,
-                     [&] { return chain.chase(lane, 1024, turn++ % std::max(all, 1), load); });
+                     [&] { return chain.chase(lane, 2048, turn++ % std::max(all, 1), load); });
 }
 
 void add_places(Measurement& m, const PingPong& played) {

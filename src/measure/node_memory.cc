@@ -171,7 +171,10 @@ double CpuChain::chase(std::uint64_t loads) {
 bool CpuChain::closes() {
   const auto left = lines_ - done_ % lines_;
   void** p = at_;
-  for (std::uint64_t i = 0; i < left; ++i) p = static_cast<void**>(*p);
+  for (std::uint64_t i = 0; i < left; ++i) {
+    p = static_cast<void**>(*p);
+    if (p == start_ && i + 1 < left) return false;  // a short cut
+  }
   at_ = p;
   done_ += left;
   return p == start_;

@@ -17,7 +17,7 @@ using model::MeasureStatus;
 using testing::HasSubstr;
 
 // Runs a suite on the driver of tests/cuda/fake, with a fault or without.
-class Suites : public testing::Test {
+class FakeSuites : public testing::Test {
  protected:
   void SetUp() override {
     // A library that is loaded already is found by its name.
@@ -63,7 +63,7 @@ class Suites : public testing::Test {
   std::vector<model::SizeModel> models_;
 };
 
-TEST_F(Suites, EveryCellOfTwoGpusIsMeasuredAndVerified) {
+TEST_F(FakeSuites, EveryCellOfTwoGpusIsMeasuredAndVerified) {
   options_.parts = {"matrix", "both", "latency", "pingpong"};
   const auto results = run(run_p2p);
   for (const auto& m : results) {
@@ -85,7 +85,7 @@ TEST_F(Suites, EveryCellOfTwoGpusIsMeasuredAndVerified) {
   EXPECT_NEAR(*named(results, "p2p.write.ce")[0].median, 1048576 / (2e-6 + 1048576 / 395e9) / 1e9, 0.5);
 }
 
-TEST_F(Suites, TheSweepIsFitted) {
+TEST_F(FakeSuites, TheSweepIsFitted) {
   options_.parts = {"sweep", "sms"};
   const auto results = run(run_p2p);
   EXPECT_EQ(named(results, "p2p.sweep.write.ce").size(), 18u);  // 8 B to 1 MiB
@@ -98,7 +98,7 @@ TEST_F(Suites, TheSweepIsFitted) {
 
 // The fake's streams hold 1024 entries and such a copy takes 16: a driver that waits for room behind a closed
 // gate.
-TEST_F(Suites, SmallReadsThatFillTheStreamDoNotHang) {
+TEST_F(FakeSuites, SmallReadsThatFillTheStreamDoNotHang) {
   options_.parts = {"sweep"};
   options_.bytes = 64;
   const auto reads = named(run(run_p2p), "p2p.sweep.read.ce");
@@ -109,7 +109,7 @@ TEST_F(Suites, SmallReadsThatFillTheStreamDoNotHang) {
   }
 }
 
-TEST_F(Suites, CorruptDataFail) {
+TEST_F(FakeSuites, CorruptDataFail) {
   set("corrupt", 2);
   options_.parts = {"matrix"};
   for (const auto& m : run(run_p2p)) {
@@ -120,7 +120,7 @@ TEST_F(Suites, CorruptDataFail) {
   }
 }
 
-TEST_F(Suites, FourGpusAreStressed) {
+TEST_F(FakeSuites, FourGpusAreStressed) {
   set("", 4);
   options_.parts = {"matrix", "stress"};
   const auto results = run(run_p2p);
@@ -131,14 +131,14 @@ TEST_F(Suites, FourGpusAreStressed) {
   }
 }
 
-TEST_F(Suites, ScreeningMeasuresThreePartnersOfEach) {
+TEST_F(FakeSuites, ScreeningMeasuresThreePartnersOfEach) {
   set("", 8);
   options_.parts = {"matrix"};
   options_.screen = true;
   EXPECT_EQ(named(run(run_p2p), "p2p.write.ce").size(), 24u);
 }
 
-TEST_F(Suites, NoPeerAccessIsWaived) {
+TEST_F(FakeSuites, NoPeerAccessIsWaived) {
   set("no-peer", 2);
   const auto results = run(run_p2p);
   ASSERT_EQ(results.size(), 1u);
@@ -146,7 +146,7 @@ TEST_F(Suites, NoPeerAccessIsWaived) {
   EXPECT_EQ(results[0].why, "the driver gives GPU0 no peer access to GPU1");
 }
 
-TEST_F(Suites, OneGpuIsWaived) {
+TEST_F(FakeSuites, OneGpuIsWaived) {
   set("", 1);
   const auto results = run(run_p2p);
   ASSERT_EQ(results.size(), 1u);
@@ -154,13 +154,13 @@ TEST_F(Suites, OneGpuIsWaived) {
   EXPECT_EQ(named(run(host_suite), "host.h2d").size(), 1u);
 }
 
-TEST_F(Suites, NoGpuIsAnError) {
+TEST_F(FakeSuites, NoGpuIsAnError) {
   set("", 0);
   run(run_p2p);
   EXPECT_THAT(error_, HasSubstr("CUDA_ERROR_NO_DEVICE"));
 }
 
-TEST_F(Suites, AnExclusiveGpuIsAbsent) {
+TEST_F(FakeSuites, AnExclusiveGpuIsAbsent) {
   set("exclusive", 2);
   const auto results = run(run_p2p);
   ASSERT_EQ(absent_.size(), 1u);
@@ -168,7 +168,7 @@ TEST_F(Suites, AnExclusiveGpuIsAbsent) {
   EXPECT_EQ(results[0].why, "1 usable GPU: two are needed");
 }
 
-TEST_F(Suites, LittleMemoryMakesSmallerCells) {
+TEST_F(FakeSuites, LittleMemoryMakesSmallerCells) {
   set("oom", 2);
   options_.bytes = 64u << 20;
   options_.parts = {"matrix"};
@@ -178,7 +178,7 @@ TEST_F(Suites, LittleMemoryMakesSmallerCells) {
   EXPECT_EQ(results[0].status, MeasureStatus::ok) << results[0].why;
 }
 
-TEST_F(Suites, KernelsThatDoNotLoadLeaveTheCopyEngine) {
+TEST_F(FakeSuites, KernelsThatDoNotLoadLeaveTheCopyEngine) {
   set("no-kernels", 2);
   options_.parts = {"matrix", "latency", "pingpong"};
   const auto results = run(run_p2p);
@@ -192,7 +192,7 @@ TEST_F(Suites, KernelsThatDoNotLoadLeaveTheCopyEngine) {
   }
 }
 
-TEST_F(Suites, ALostGpuFailsAndTheRestGoesOn) {
+TEST_F(FakeSuites, ALostGpuFailsAndTheRestGoesOn) {
   set("lost", 2);
   options_.parts = {"matrix", "pingpong"};
   const auto results = run(run_p2p);
@@ -200,7 +200,7 @@ TEST_F(Suites, ALostGpuFailsAndTheRestGoesOn) {
   EXPECT_EQ(named(results, "p2p.pingpong.flag")[0].status, MeasureStatus::ok);
 }
 
-TEST_F(Suites, HostCopiesAreVerifiedOnBothSides) {
+TEST_F(FakeSuites, HostCopiesAreVerifiedOnBothSides) {
   const auto results = run(host_suite);
   for (const char* name :
        {"host.h2d", "host.d2h", "host.both.h2d", "host.both.d2h", "host.pageable.h2d", "host.pageable.d2h"})
@@ -209,7 +209,7 @@ TEST_F(Suites, HostCopiesAreVerifiedOnBothSides) {
   for (const auto& m : results) EXPECT_TRUE(m.verified) << key_of(m) << ": " << m.verified_how;
 }
 
-TEST_F(Suites, AnInterruptionKeepsWhatWasMeasured) {
+TEST_F(FakeSuites, AnInterruptionKeepsWhatWasMeasured) {
   int asked = 0;
   hooks_.stop = [&] { return ++asked > 40; };
   options_.parts = {"matrix"};

@@ -73,7 +73,7 @@ TEST(SampleUntil, AnInterruptionKeepsWhatWasTaken) {
   Fake fake;
   fake.values = {100, 80, 120};
   Policy policy;
-  policy.ci_target = 0;
+  policy.ci_target = -1;  // never enough
   const auto got = fake.run(policy, [&] { return fake.calls >= 12; });
   EXPECT_TRUE(got->interrupted);
   EXPECT_EQ(got->warmup + got->samples.size(), 12u);
