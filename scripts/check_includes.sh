@@ -16,6 +16,8 @@ allowed() {
     act) echo act host model base ;;
     launch) echo launch discover parse plan host model base ;;
     emit) echo emit model base data ;;
+    measure) echo measure checks model base data ;;
+    cuda) echo cuda measure host model base data ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac

@@ -1,16 +1,11 @@
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <ctime>
 #include <map>
 #include <memory>
 
 #include "cli/atomic_file.h"
 #include "cli/cli.h"
-#include "discover/discover.h"
-#include "host/live_host.h"
-#include "host/recording_host.h"
+#include "cli/record.h"
 #include "host/redact.h"
 
 namespace topotune::cli {
@@ -21,35 +16,6 @@ struct Options {
   bool no_redact = false;
   bool text = false;
 };
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> out{};
-  std::strftime(out.data(), out.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return out.data();
-}
-
-Result<bool> check_sysroot(const std::string& folder) {
-  struct stat status {};
-  if (folder.empty() || (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode))) return true;
-  return fail(Errc::not_found, "--sysroot {}: not a folder", folder);
-}
-
-// Everything that discovery asks; rules ask nothing more, they see only the machine that discovery makes.
-Result<host::Capture> record(const Globals& globals) {
-  if (auto good = check_sysroot(globals.sysroot); !good) return tl::unexpected(good.error());
-  auto options = host::live_options_from_environment(globals.sysroot);
-  if (!options) return tl::unexpected(options.error());
-  const host::LiveHost live(std::move(*options));
-  const host::RecordingHost recording(live);
-  discover::discover(recording);
-  auto capture = recording.capture();
-  capture.tool = std::string("topotune ") + TOPOTUNE_VERSION;
-  if (globals.sysroot.empty()) capture.date = now_utc();
-  return capture;
-}
 
 // "412 answers, 31 errors (12 denied, 19 not_found)".
 std::string summary(const host::Capture& capture) {

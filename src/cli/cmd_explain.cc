@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "checks/pages.h"
 #include "cli/cli.h"
+#include "emit/claim.h"
 #include "emit/page.h"
+#include "measure/claim.h"
 
 namespace topotune::cli {
 
@@ -13,6 +15,7 @@ namespace {
 struct ExplainOptions {
   std::vector<std::string> words;
   std::string markdown;  // folder
+  std::string number;    // a claim: "92 GB/s on 100G RoCE"
   bool list = false;
 };
 
@@ -44,7 +47,21 @@ int write_markdown(const std::string& folder) {
   return kOk;
 }
 
+// Whether somebody's number can be: 1 when it cannot, 3 when it was not understood.
+int judge_number(const std::string& text, const Globals& globals) {
+  const auto claim = measure::judge_claim(text);
+  if (!claim) {
+    auto error = claim.error();
+    error.hint = "such as: topotune explain --number \"92 GB/s on 100G RoCE\"";
+    return report(error);
+  }
+  const int status = write_result(globals, globals.json ? emit::claim_json(*claim) : emit::claim_text(*claim));
+  if (status != kOk) return status;
+  return model::is_wrong(claim->verdict) ? kWarn : kOk;
+}
+
 int explain(const ExplainOptions& options, const Globals& globals) {
+  if (!options.number.empty()) return judge_number(options.number, globals);
   if (!options.markdown.empty()) return write_markdown(options.markdown);
   if (options.list) return write_result(globals, listing());
   const auto name = fmt::format("{}", fmt::join(options.words, " "));
@@ -63,6 +80,7 @@ void add_explain(CLI::App& app, Globals& globals, int& status) {
   auto* verb = app.add_subcommand("explain", "what a rule, path type, variable, Xid or port counter is");
   verb->add_option("NAME", options->words,
                    "a rule id, PIX, NCCL_P2P_LEVEL, UCX_TLS, Xid 79, symbol_error, ...");
+  verb->add_option("--number", options->number, "whether a number can be: \"92 GB/s on 100G RoCE\"")->type_name("CLAIM");
   verb->add_flag("--list", options->list, "print all names and end");
   verb->add_option("--markdown", options->markdown, "write docs/rules")->type_name("DIR")->group("");
   verb->footer(
@@ -70,7 +88,8 @@ void add_explain(CLI::App& app, Globals& globals, int& status) {
       "  topotune explain ACS01\n"
       "  topotune explain PXB\n"
       "  topotune explain NCCL_P2P_DISABLE\n"
-      "  topotune explain Xid 79");
+      "  topotune explain Xid 79\n"
+      "  topotune explain --number \"480 GB/s busbw on 8 x H100 NVLink\"");
   verb->callback([options, &globals, &status] { status = explain(*options, globals); });
 }
 

@@ -1,0 +1,480 @@
+#include "cli/bench_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "base/text.h"
+#include "checks/rule.h"
+#include "cli/input.h"
+#include "cli/record.h"
+#include "cuda/suite.h"
+#include "emit/measurement_json.h"
+#include "emit/measurement_text.h"
+#include "host/redact.h"
+#include "measure/expected.h"
+#include "measure/judge.h"
+#include "measure/node_memory.h"
+#include "measure/numa.h"
+#include "measure/session.h"
+#include "parse/measurement_run.h"
+
+namespace topotune::cli {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first one ends the run in order, the second at once.
+void on_interrupt(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  char text[32] = {};
+  std::tm parts{};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts));
+  return text;
+}
+
+// "topotune bench p2p 0 1", without the program's own folder.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string out = "topotune";
+  const auto words = split(text, '\0');
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!words[i].empty()) out += " " + printable(words[i]);
+  }
+  return out;
+}
+
+std::string fact(const model::Fact<std::string>& f) { return f ? *f : ""; }
+
+std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine) {
+  std::map<std::string, int> names;
+  for (const auto& gpu : machine.topology.gpus) ++names[gpu.name.value_or("unknown")];
+  std::string gpus;
+  for (const auto& [name, count] : names)
+    gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
+  std::string cpu;
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) {
+      cpu = std::string(trim(line.substr(line.find(':') + 1)));
+      break;
+    }
+  }
+  return {{"gpus", gpus},
+          {"driver", fact(machine.nvidia_driver)},
+          {"cuda_driver", fact(machine.cuda_driver)},
+          {"cpu", cpu},
+          {"cpus", std::to_string(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)))},
+          {"numa_nodes", std::to_string(machine.topology.numa.size())},
+          {"kernel", fact(machine.kernel)},
+          {"hypervisor", fact(machine.hypervisor)}};
+}
+
+// A bar on the terminal's last line; nothing elsewhere.
+class Progress {
+ public:
+  explicit Progress(const Globals& globals)
+      : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
+        verbose_(globals.verbose),
+        start_(measure::monotonic_seconds()) {}
+  void operator()(const std::string& step) const {
+    const double spent = measure::monotonic_seconds() - start_;
+    if (on_)
+      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
+    else if (verbose_)
+      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
+  }
+  void clear() const {
+    if (on_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool on_, verbose_;
+  double start_;
+};
+
+class Run {
+ public:
+  Run(const BenchOptions& options, const Globals& globals)
+      : options_(options),
+        globals_(globals),
+        progress_(globals),
+        start_(measure::monotonic_seconds()),
+        watchdog_([this](const std::string& step, double limit) { hang(step, limit); }),
+        session_(policy_of(options), hooks()) {
+    run_.suite = options.suite;
+    run_.date = utc_now();
+    run_.command = command_line();
+  }
+
+  int go();
+
+ private:
+  static measure::Policy policy_of(const BenchOptions& options) {
+    measure::Policy policy;
+    policy.max_seconds = options.seconds;
+    policy.ci_target = options.ci_percent / 100;
+    return policy;
+  }
+
+  measure::Session::Hooks hooks() {
+    measure::Session::Hooks hooks;
+    hooks.stop = [] { return interrupted != 0; };
+    hooks.progress = [this](const std::string& step) { progress_(step); };
+    hooks.watchdog = &watchdog_;
+    hooks.step_limit_seconds = options_.limit_seconds;
+    return hooks;
+  }
+
+  bool wants(std::string_view suite) const { return options_.suite == suite || options_.suite == "all"; }
+  Result<cuda::SuiteOptions> suite_options() const;
+  void take_capture();
+  void check(const Input& input);
+  std::optional<measure::Pinned> beside_gpu() const;
+  void gpu_suites();
+  void moments(std::vector<model::GpuMoment>& out);
+  std::vector<cuda::HostNode> host_nodes() const;
+  void waive_gpus(const std::string& why);
+  void judge();
+  void against_baseline();
+  std::string document(const model::MeasurementRun& run) const;
+  model::MeasurementRun collected() const;
+  void hang(const std::string& step, double limit);
+
+  const BenchOptions& options_;
+  const Globals& globals_;
+  Progress progress_;
+  double start_;
+  measure::Watchdog watchdog_;
+  measure::Session session_;
+  model::MeasurementRun run_;
+  model::Machine machine_;
+  std::optional<cuda::Nvml> nvml_;
+  std::optional<model::MeasurementRun> baseline_;
+  cuda::SuiteOptions suite_options_;
+};
+
+std::optional<cuda::KernelCopy> kernel_from(const std::string& text) {
+  cuda::KernelCopy kernel;
+  const auto parts = split(text, ':');
+  kernel.bulk = parts[0] == "tma";
+  if (!kernel.bulk) return parts[0] == "16-byte" && parts.size() == 1 ? std::optional(kernel) : std::nullopt;
+  if (parts.size() == 1) return kernel;
+  if (parts.size() != 4) return std::nullopt;
+  const auto chunk = parse_int<int>(parts[1]), stages = parse_int<int>(parts[2]),
+             drain = parse_int<int>(parts[3]);
+  if (!chunk || !stages || !drain || *chunk % 16 != 0 || *chunk <= 0 || *stages > 64 || *stages <= *drain)
+    return std::nullopt;
+  if (*drain != 2 && *drain != 4 && *drain != 8) return std::nullopt;
+  if (*chunk > 65536 || *chunk * *stages > 227 * 1024) return std::nullopt;
+  kernel.chunk = *chunk, kernel.stages = *stages, kernel.drain = *drain;
+  return kernel;
+}
+
+Error usage(std::string text, std::string hint) {
+  return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
+}
+
+Result<cuda::SuiteOptions> Run::suite_options() const {
+  cuda::SuiteOptions out;
+  for (const auto& name : options_.gpus) {
+    const std::string number = name.starts_with("GPU") ? name.substr(3) : name;
+    if (!parse_int<unsigned>(number))
+      return tl::unexpected(usage(fmt::format("bench: '{}' is no GPU", printable(name)),
+                                  "give numbers as nvidia-smi does: 0 1"));
+    const std::string id = "GPU" + number;
+    if (std::ranges::find(out.gpus, id) != out.gpus.end())
+      return tl::unexpected(usage(fmt::format("bench: {} is named twice", id), "name each GPU once"));
+    out.gpus.push_back(id);
+  }
+  const auto& known = cuda::p2p_parts();
+  for (const auto& part : options_.parts) {
+    if (std::ranges::find(known, part) == known.end())
+      return tl::unexpected(usage(fmt::format("bench: there is no part '{}'", printable(part)),
+                                  fmt::format("{}", fmt::join(known, " "))));
+    out.parts.insert(part);
+  }
+  // Named GPUs are a question about their link; the curves take longer.
+  if (out.parts.empty() && !out.gpus.empty())
+    out.parts = {"matrix", "both", "latency", "pingpong", "pageable"};
+  if (!options_.bytes.empty()) {
+    const auto bytes = size_from(options_.bytes);
+    if (!bytes)
+      return tl::unexpected(
+          usage(fmt::format("bench: '{}' is no size", printable(options_.bytes)), "such as 64M, 1G, 4096"));
+    out.bytes = std::max<std::size_t>(*bytes / 16 * 16, 16);
+  }
+  if (!options_.kernel.empty()) {
+    out.kernel = kernel_from(options_.kernel);
+    if (!out.kernel)
+      return tl::unexpected(usage(fmt::format("bench: '{}' is no kernel", printable(options_.kernel)),
+                                  "16-byte, tma, or tma:CHUNK:STAGES:DRAIN with DRAIN 2, 4 or 8"));
+  }
+  out.sms = options_.sms;
+  out.screen = options_.screen;
+  return out;
+}
+
+std::string Run::document(const model::MeasurementRun& run) const {
+  if (globals_.json) return emit::measurement_json(run);
+  return options_.csv ? emit::measurement_csv(run) : emit::measurement_text(run, use_color(globals_));
+}
+
+model::MeasurementRun Run::collected() const {
+  auto run = run_;
+  auto got = session_.collected();
+  run.results = std::move(got.results);
+  run.models = std::move(got.models);
+  run.judgements.insert(run.judgements.end(), got.judgements.begin(), got.judgements.end());
+  run.seconds = measure::monotonic_seconds() - start_;
+  return run;
+}
+
+// On the watchdog's thread: what was measured is written, and the process ends, since the step cannot be.
+void Run::hang(const std::string& step, double limit) {
+  progress_.clear();
+  fmt::print(stderr, "topotune: bench: '{}' did not end within {:g} s: the driver or a GPU hangs\n",
+             printable(step), limit);
+  fmt::print(stderr, "hint: dmesg | grep -i xid; nvidia-smi; --limit SECONDS waits longer\n");
+  auto run = collected();
+  model::Measurement m;
+  m.name = step.substr(0, step.find(' '));
+  m.status = model::MeasureStatus::failed;
+  m.why = fmt::format("'{}' did not end within {:g} s", step, limit);
+  run.results.push_back(std::move(m));
+  run.interrupted = true;
+  write_result(globals_, document(run));
+  std::_Exit(kError);
+}
+
+// The machine as it was, for whoever reads the document elsewhere.
+void Run::take_capture() {
+  session_.step("capture");
+  const auto capture = record(globals_);
+  if (capture)
+    run_.capture = host::capture_text(host::redact(*capture, host::redact_options_here()));
+  else
+    session_.judge(model::Severity::info, "capture", "not taken: " + capture.error().text);
+}
+
+// The diagnosis of the machine, as judgements of the acceptance.
+void Run::check(const Input& input) {
+  session_.step("check");
+  checks::Evidence evidence;
+  evidence.machine = &input.machine;
+  const auto diagnosis = checks::run(evidence);
+  for (const auto& finding : diagnosis.findings)
+    session_.judge(finding.severity, finding.subject, fmt::format("{}: {}", finding.rule, finding.title));
+  model::Measurement m;
+  m.name = "check";
+  m.unit = "ratio";
+  m.why = "";
+  if (diagnosis.checked.empty()) return session_.waive(std::move(m), "nothing could be checked");
+}
+
+void Run::moments(std::vector<model::GpuMoment>& out) {
+  if (!nvml_) return;
+  for (const auto& gpu : machine_.topology.gpus) {
+    if (gpu.bdf) out.push_back(nvml_->moment({gpu.id, *gpu.bdf}));
+  }
+}
+
+std::vector<cuda::HostNode> Run::host_nodes() const {
+  std::vector<cuda::HostNode> nodes;
+  for (const auto& node : machine_.topology.numa) {
+    if (node.memory_bytes.value_or(1) > 0) nodes.push_back({node.id, node.cpus.value_or(CpuSet())});
+  }
+  if (nodes.empty()) nodes.push_back({0, {}});
+  return nodes;
+}
+
+// Holds this thread on the CPUs of the first measured GPU's node, where that is known.
+std::optional<measure::Pinned> Run::beside_gpu() const {
+  const auto& topology = machine_.topology;
+  if (topology.gpus.empty()) return std::nullopt;
+  const auto* gpu = suite_options_.gpus.empty() ? &topology.gpus.front()
+                                                : model::find_gpu(topology, suite_options_.gpus.front());
+  if (gpu == nullptr || !gpu->numa) return std::nullopt;
+  const auto node = std::ranges::find(topology.numa, *gpu->numa, &model::NumaNode::id);
+  if (node == topology.numa.end() || !node->cpus || node->cpus->empty()) return std::nullopt;
+  return std::optional<measure::Pinned>(std::in_place, *node->cpus);
+}
+
+void Run::waive_gpus(const std::string& why) {
+  for (const std::string suite : {"host", "p2p"}) {
+    if (!wants(suite)) continue;
+    model::Measurement m;
+    m.name = suite;
+    m.unit = "gbytes_per_s";
+    session_.waive(std::move(m), why);
+  }
+}
+
+void Run::gpu_suites() {
+  if (auto nvml = cuda::Nvml::open()) nvml_ = *nvml;
+  moments(run_.before);
+  session_.step("opening the GPUs");
+  const auto id_of = [&](const std::string& bdf) {
+    const auto& gpus = machine_.topology.gpus;
+    const auto found = std::ranges::find(gpus, std::optional(bdf), &model::Gpu::bdf);
+    return found == gpus.end() ? std::string() : found->id;
+  };
+  const auto machine = cuda::open_machine(id_of);
+  if (!machine) return waive_gpus(machine.error().text);
+  for (const auto& absent : (*machine)->absent) {
+    model::Measurement m;
+    m.name = options_.suite == "all" ? "host" : options_.suite;
+    m.unit = "gbytes_per_s";
+    m.params = {{"gpu", absent.id}};
+    session_.waive(std::move(m), absent.why);
+  }
+  for (const auto& gpu : machine_.topology.gpus) {
+    if (gpu.mig.value_or(false))
+      session_.judge(model::Severity::info, gpu.id,
+                     "MIG is on: CUDA shows one instance of it, without NVLink and peer access");
+  }
+  const measure::ExpectedValues expected(machine_.topology);
+  const cuda::Bench bench{session_, **machine, expected, nvml_ ? &*nvml_ : nullptr, suite_options_};
+  if (wants("host")) cuda::run_host(bench, host_nodes());
+  if (wants("p2p")) {
+    const auto pinned = beside_gpu();
+    cuda::run_p2p(bench);
+  }
+  if (options_.suite == "numa") cuda::run_host(bench, host_nodes());
+  moments(run_.after);
+  session_.step("closing the GPUs");
+}
+
+void Run::judge() {
+  const auto results = session_.collected().results;
+  for (const auto& list : {measure::judge_equal_links(results), measure::judge_expected(results),
+                           measure::judge_moments(run_.before, run_.after)}) {
+    for (const auto& j : list) session_.judge(j.severity, j.subject, j.text);
+  }
+}
+
+void Run::against_baseline() {
+  if (!baseline_) return;
+  const auto compared = measure::compare_runs(*baseline_, collected(), options_.tolerance_percent / 100);
+  for (const auto& row : compared.rows) {
+    if (row.change != model::Change::worse && row.change != model::Change::better) continue;
+    const auto severity = row.change == model::Change::worse ? model::Severity::warn : model::Severity::info;
+    session_.judge(severity, row.key,
+                   fmt::format("{} than the baseline: {} instead of {} (x {:.3f})", name_of(row.change),
+                               emit::value_text(row.after, row.unit), emit::value_text(row.before, row.unit),
+                               row.ratio));
+  }
+  if (compared.rows.empty())
+    session_.judge(model::Severity::warn, "baseline",
+                   "no result of this run is in the baseline: nothing was compared");
+}
+
+int status_of(const model::MeasurementRun& run, const std::string& fail_on) {
+  if (run.interrupted) return kInterrupted;
+  switch (model::verdict_of(run)) {
+    case model::Verdict::error:
+      return kError;
+    case model::Verdict::warn:
+      return fail_on == "error" ? kOk : kWarn;
+    case model::Verdict::unknown:
+      return kUnknown;
+    default:
+      return kOk;
+  }
+}
+
+int Run::go() {
+  auto options = suite_options();
+  if (!options) return report(options.error());
+  suite_options_ = *options;
+  if (!options_.baseline.empty()) {
+    std::vector<model::MeasurementRun> runs;
+    for (const auto& name : options_.baseline) {
+      auto run = load_measurement(name);
+      if (!run) return report(run.error());
+      runs.push_back(std::move(*run));
+    }
+    baseline_ = measure::fleet_median(runs);
+  }
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  session_.step("reading the machine");
+  auto input = load_input("live", globals_);
+  if (!input) return report(input.error());
+  machine_ = input->machine;
+  run_.machine = fingerprint(machine_);
+  if (options_.suite == "all" && globals_.json) take_capture();
+  if (options_.suite == "all") check(*input);
+  if (wants("numa") && interrupted == 0) measure::run_numa(session_, machine_.topology, {});
+  const bool wrong_binding =
+      options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
+  if ((wants("host") || wants("p2p") || wrong_binding) && interrupted == 0) gpu_suites();
+  session_.idle();
+  progress_.clear();
+  run_.interrupted = interrupted != 0;
+  judge();
+  against_baseline();
+  const auto run = collected();
+  if (const int written = write_result(globals_, document(run)); written != kOk) return written;
+  return status_of(run, options_.fail_on);
+}
+
+}  // namespace
+
+std::optional<std::size_t> size_from(std::string_view text) {
+  std::size_t unit = 1;
+  if (text.ends_with("iB")) text.remove_suffix(2);
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'K':
+      case 'k':
+        unit = 1u << 10;
+        break;
+      case 'M':
+      case 'm':
+        unit = 1u << 20;
+        break;
+      case 'G':
+      case 'g':
+        unit = 1u << 30;
+        break;
+      default:
+        break;
+    }
+  }
+  if (unit > 1) text.remove_suffix(1);
+  const auto value = parse_int<std::size_t>(text);
+  constexpr std::size_t kMost = std::size_t{64} << 30;
+  if (!value || *value == 0 || *value > kMost / unit) return std::nullopt;
+  return *value * unit;
+}
+
+Result<model::MeasurementRun> load_measurement(const std::string& name) {
+  const auto text = read_input(name);
+  if (!text) return tl::unexpected(text.error());
+  auto run = parse::parse_measurement_run(*text);
+  if (run) return run;
+  auto error = run.error();
+  error.file = name;
+  error.hint = "topotune bench ... --json -o FILE writes such a file";
+  return tl::unexpected(error);
+}
+
+int run_bench(const BenchOptions& options, const Globals& globals) {
+  Run run(options, globals);
+  return run.go();
+}
+
+}  // namespace topotune::cli

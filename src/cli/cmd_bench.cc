@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/bench_run.h"
+#include "emit/measurement_compare.h"
+#include "measure/judge.h"
+
+namespace topotune::cli {
+
+namespace {
+
+int compare(const BenchOptions& options, const Globals& globals) {
+  const auto before = load_measurement(options.compare[0]), after = load_measurement(options.compare[1]);
+  if (!before) return report(before.error());
+  if (!after) return report(after.error());
+  const auto compared = measure::compare_runs(*before, *after, options.tolerance_percent / 100);
+  if (compared.rows.empty())
+    return report(Error{Errc::unsupported,
+                        "the two runs have no result in common",
+                        {},
+                        {},
+                        {},
+                        "compare runs of one suite with the same options"});
+  const auto text = globals.json ? emit::compared_json(compared, options.compare[0], options.compare[1])
+                                 : emit::compared_text(compared, options.compare[0], options.compare[1]);
+  if (const int status = write_result(globals, text); status != kOk) return status;
+  const bool worse =
+      std::ranges::any_of(compared.rows, [](const auto& r) { return r.change == model::Change::worse; });
+  return worse && options.fail_on == "warn" ? kWarn : kOk;
+}
+
+int bench(const BenchOptions& options, const Globals& globals) {
+  if (!options.compare.empty()) return compare(options, globals);
+  const std::vector<std::string> suites{"all", "host", "numa", "p2p"};
+  if (std::ranges::find(suites, options.suite) == suites.end()) {
+    const auto text = options.suite.empty()
+                          ? std::string("bench: which suite?")
+                          : fmt::format("bench: there is no suite '{}'", printable(options.suite));
+    return report(Error{Errc::usage, text, {}, {}, {}, fmt::format("{}", fmt::join(suites, " "))});
+  }
+  return run_bench(options, globals);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Globals& globals, int& status) {
+  const auto o = std::make_shared<BenchOptions>();
+  auto* verb =
+      app.add_subcommand("bench", "measure GPU links, host links and NUMA, beside what they should give");
+  verb->add_option("SUITE", o->suite, "p2p, host, numa, or all: the acceptance of a node");
+  verb->add_option("GPU", o->gpus, "only these GPUs, as nvidia-smi numbers them");
+  verb->add_option("--only", o->parts, "parts of p2p: matrix both latency pingpong stress sms sweep")
+      ->delimiter(',')
+      ->type_name("PART");
+  verb->add_option("--bytes", o->bytes, "size of a bandwidth cell (512M)")->type_name("SIZE");
+  verb->add_option("--sms", o->sms, "multiprocessors of the budget curve")
+      ->delimiter(',')
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--kernel", o->kernel,
+                   "16-byte, tma or tma:CHUNK:STAGES:DRAIN instead of the choice by size")
+      ->type_name("K");
+  verb->add_flag("--screen", o->screen,
+                 "three partners of each GPU instead of all pairs (large NVLink domains)");
+  verb->add_option("--time", o->seconds, "seconds for one number at most")
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 3600.0));
+  verb->add_option("--ci", o->ci_percent, "enough: 95 % interval of the median, +- percent")
+      ->type_name("PCT")
+      ->check(CLI::Range(0.0, 100.0));
+  verb->add_option("--limit", o->limit_seconds, "a step that takes longer hangs")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 86400.0));
+  verb->add_flag("--csv", o->csv, "print CSV");
+  verb->add_option("--compare", o->compare, "two JSON results: ratio, confidence, verdict")
+      ->expected(2)
+      ->type_name("A B");
+  verb->add_option("--baseline", o->baseline, "an earlier result, or several: their median")
+      ->type_name("FILE");
+  verb->add_option("--tolerance", o->tolerance_percent, "change that counts, percent")
+      ->type_name("PCT")
+      ->check(CLI::Range(0.0, 100.0));
+  verb->add_option("--fail-on", o->fail_on, "warn (the default) or error")
+      ->check(CLI::IsMember({"warn", "error"}))
+      ->type_name("LEVEL");
+  verb->footer(
+      "Examples:\n"
+      "  topotune bench p2p 0 1\n"
+      "  topotune bench p2p --only matrix,sms --sms 4,8,16\n"
+      "  topotune bench numa\n"
+      "  topotune bench all --json -o node7.json\n"
+      "  topotune bench all --baseline node1.json --baseline node2.json\n"
+      "  topotune bench --compare before.json after.json");
+  verb->callback([o, &globals, &status] { status = bench(*o, globals); });
+}
+
+}  // namespace topotune::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "measure/runner.h"
+#include "measure/watchdog.h"
+#include "model/measurement.h"
+
+namespace topotune::measure {
+
+// One run of the suites: collects results, names the step that is under way, and stops when it is
+// interrupted. What was collected can be read at any time, from any thread.
+class Session {
+ public:
+  struct Hooks {
+    Stop stop = [] { return false; };
+    std::function<void(const std::string& step)> progress = [](const std::string&) {};
+    Watchdog* watchdog = nullptr;
+    double step_limit_seconds = 30;
+  };
+  Session(Policy policy, Hooks hooks) : policy_(std::move(policy)), hooks_(std::move(hooks)) {}
+
+  const Policy& policy() const { return policy_; }
+  bool stopped() const { return hooks_.stop(); }
+
+  // Says what is done from here on; the watchdog gives it `step_limit_seconds`.
+  void step(const std::string& what) const;
+  void idle() const;
+
+  void add(model::Measurement m);
+  void add(model::SizeModel m);
+  void judge(model::Severity severity, std::string subject, std::string text);
+
+  // Samples `m` by the policy, summarises and adds it. An error makes it `failed` with the reason. Nothing is
+  // added when the run was stopped before the first sample. Returns whether it was measured.
+  bool measure(model::Measurement m, const Policy& policy, const Sampler& sampler);
+  bool measure(model::Measurement m, const Sampler& sampler) {
+    return measure(std::move(m), policy_, sampler);
+  }
+  // The same without adding: for results that are completed by a check.
+  std::optional<model::Measurement> sampled(model::Measurement m, const Policy& policy,
+                                            const Sampler& sampler);
+
+  // A result that was not measured.
+  void waive(model::Measurement m, const std::string& why);
+  void fail(model::Measurement m, const std::string& why);
+
+  // What was collected so far.
+  struct Collected {
+    std::vector<model::Measurement> results;
+    std::vector<model::SizeModel> models;
+    std::vector<model::Judgement> judgements;
+  };
+  Collected collected() const;
+
+ private:
+  Policy policy_;
+  Hooks hooks_;
+  mutable std::mutex mutex_;
+  Collected collected_;
+};
+
+// Text to the front: "p2p.write.ce GPU0->GPU1".
+std::string title_of(const model::Measurement& m);
+
+}  // namespace topotune::measure
