@@ -118,7 +118,17 @@ def machine(seed):
 
 def written(text):
     if isinstance(text, bytes):
-        lines = ["*" + text[i:i + 64].hex() for i in range(0, len(text), 64)]
+        lines = []
+        while text:  # bytes in lines of 64, long runs of zeros as their number
+            rest = text.lstrip(b"\0")
+            if len(text) - len(rest) >= 16:
+                lines.append("~%d" % (len(text) - len(rest)))
+                text = rest
+                continue
+            end = text.find(b"\0" * 16)
+            end = min(64, end if end > 0 else 64)
+            lines.append("*" + text[:end].hex())
+            text = text[end:]
         return "\n".join(lines) + "\n"
     lines = text.split("\n")
     last = lines.pop()

@@ -12,6 +12,9 @@ allowed() {
     discover) echo discover host parse model base ;;
     checks) echo checks parse host model base data ;;
     lint) echo lint checks parse model base data ;;
+    plan) echo plan checks model base data ;;
+    act) echo act host model base ;;
+    launch) echo launch discover parse plan host model base ;;
     emit) echo emit model base data ;;
     measure) echo measure checks model base data ;;
     cuda) echo cuda measure host model base data ;;

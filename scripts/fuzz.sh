@@ -21,7 +21,7 @@ for target in "$@"; do
   limit="-max_total_time=$each"
   [ -z "${RUNS:-}" ] || limit="-runs=$RUNS"
   log=build/fuzz/$name.log
-  if build/"$preset"/tests/"$target" $limit -max_len=8192 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+  if build/"$preset"/tests/"$target" $limit -max_len=4096 -entropic=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="build/fuzz/$name-" "$work" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
     printf '%-32s %12s executions clean\n' "$name" "$(sed -n 's/stat::number_of_executed_units: //p' "$log")"
   else

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a plain Python parser with regular expressions reads from an NCCL log: the yardstick of scripts/bench_log.sh.
+"""What a plain Python parser with regular expressions reads from an NCCL log: the yardstick of log_speed.py.
 
 It finds versions, ranks, settings, connections, rings, collectives, choices and warnings, one `re` a kind of line, and
 prints how much it found and how fast it was.

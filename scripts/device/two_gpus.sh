@@ -34,8 +34,8 @@ done
 diff <(sed 's/"kind":"[a-z]*"//; s/"name":"[^"]*"//' "$out/show--json.txt") \
      <(sed 's/"kind":"[a-z]*"//; s/"name":"[^"]*"//' "$out/replay--json.txt") >"$out/replay.diff" && echo "replay equals live"
 if "$tt" log --help >/dev/null 2>&1; then
-  for how in default p2p-disabled; do
-    [ "$how" = default ] && unset NCCL_P2P_DISABLE || export NCCL_P2P_DISABLE=1
-    say "$tt" log --run -- torchrun --standalone --nproc-per-node=2 scripts/device/allreduce.py >"$out/log-run-$how.txt" 2>&1
-  done
+  job="torchrun --standalone --nproc-per-node=2 scripts/device/allreduce.py"
+  say "$tt" log --run -- $job >"$out/log-run-default.txt" 2>&1
+  NCCL_P2P_DISABLE=1 say "$tt" log --run --ab --topology "$out/nvidia-smi-topo-m.txt" -- $job >"$out/log-run-p2p-disabled.txt" 2>&1
+  NCCL_P2P_DISABLE=1 "$tt" log --run --ab --json -o "$out/log-run-p2p-disabled.json" -- $job >/dev/null 2>&1
 fi

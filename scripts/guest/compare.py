@@ -61,6 +61,29 @@ def rules(findings):
     return {f["rule"] for f in findings.get("findings", [])}
 
 
+def check_plan():
+    """apply changed what it says, verify saw it, undo left the machine as it was; each rank was on its GPU's node."""
+    plan = document("plan")
+    same("bindings", ["0-1", "0-1", "2-3", "2-3"], [b["cpus"] for b in plan.get("bindings", [])])
+    same("memory nodes", [0, 0, 1, 1], [b["memory_node"] for b in plan.get("bindings", [])])
+    ids = {a["id"] for a in plan.get("actions", [])}
+    for wanted in ("numa-balancing-off", "numa-balancing-file"):
+        if wanted not in ids:
+            BAD.append("plan: %s is missing" % wanted)
+    for name in ("apply", "apply_own", "undo"):
+        same("%s is complete" % name, True, document(name).get("complete"))
+        same("status of %s" % name, "0", text(name + ".status").strip())
+    outcomes = {a["id"]: a["outcome"] for a in document("apply").get("actions", []) + document("apply_own").get("actions", [])}
+    for wanted in ("numa-balancing-off", "acs", "mtu"):
+        same("outcome of %s" % wanted, "done", outcomes.get(wanted))
+    same("verdict of verify", "ok", document("verify").get("verdict"))
+    if text("state_applied.txt") == text("state_before.txt"):
+        BAD.append("apply changed nothing")
+    same("the machine after undo", text("state_before.txt"), text("state_after.txt"))
+    masks = sorted(line.split(":")[1].strip() for line in text("run.out").splitlines() if ":" in line)
+    same("CPUs of the ranks", ["0-1", "0-1", "2-3", "2-3"], masks)
+
+
 def main():
     show = document("show")
     check_topology(show)
@@ -81,9 +104,10 @@ def main():
     if "/sys/class/infiniband" not in acs:
         BAD.append("capture: the RDMA class was not recorded")
     same("status of capture", "0", text("capture.status").strip())
+    check_plan()
     for line in BAD:
         print("guest: " + line)
-    print("guest: %d checks failed" % len(BAD) if BAD else "guest: live show, check and capture agree with the machine")
+    print("guest: %d checks failed" % len(BAD) if BAD else "guest: live show, check, capture, plan, apply, undo and run agree with the machine")
     return 1 if BAD else 0
 
 

@@ -28,4 +28,36 @@ run check_acs check --json
 setpci -s 20:00.0 ECAP_ACS+0x6.w=0x00 || exit 12
 run show_hidden show --json
 ibv_devinfo >$O/ibv_devinfo.txt 2>&1
+
+# plan, apply, verify, undo: with what discovery finds, then ACS, MTU and an interrupt by a plan of our own. Everything is as
+# before afterwards.
+irq=$(ls /sys/bus/pci/devices/0000:23:00.0/msi_irqs 2>/dev/null | head -n 1)
+state() {
+  head -n 1 /proc/sys/kernel/numa_balancing /sys/class/net/nic0/mtu "/proc/irq/$irq/smp_affinity_list" 2>&1
+  for d in 20:00.0 23:00.0 63:00.0; do setpci -s $d CAP_EXP+8.w; setpci -s $d ECAP_ACS+0x6.w 2>/dev/null; done
+  ls -R /etc 2>/dev/null
+}
+setpci -s 20:00.0 ECAP_ACS+0x6.w=0x1d || exit 13
+state >$O/state_before.txt
+run plan plan --json
+run apply apply --yes --json
+cp $O/plan.out $O/plan.json
+run verify verify $O/plan.json --json
+a() { # a ID KIND TARGET VALUE: one action of a plan
+  printf '{"id":"%s","kind":"%s","target":"%s","value":"%s","reason":"test","rule":null,"precondition":null,"read_back":null,"undo":null,"scope":"boot","risk":"low","basis":"convention","automatic":true}' "$@"
+}
+{
+  printf '{"schema":"topotune.plan/1","source":{"kind":"live","name":"live"},"bindings":[],"actions":['
+  a acs config pci:0000:20:00.0/ACSCtl 0x0001
+  printf ,
+  a mtu sysfs /sys/class/net/nic0/mtu 1400
+  [ -z "$irq" ] || { printf ,; a irq affinity "/proc/irq/$irq/smp_affinity_list" 1; }
+  printf ']}'
+} >$O/own.json
+run apply_own apply $O/own.json --yes --json
+state >$O/state_applied.txt
+run undo undo --json
+state >$O/state_after.txt
+topotune run --topology live --per-gpu -q -- grep Cpus_allowed_list /proc/self/status >$O/run.out 2>$O/run.err
+echo $? >$O/run.status
 exit 0

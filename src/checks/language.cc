@@ -57,6 +57,14 @@ Messages read_messages() {
     for (const auto literal : message.literals) message.fixed += literal.size();
     out.with_holes.push_back(std::move(message));
   }
+  // Texts of the catalogue, as parts of others.
+  for (const auto& row : catalogue()) {
+    const auto* translated = find_translation(row.id);
+    if (translated == nullptr) continue;
+    out.whole.emplace(row.title, translated->title);
+    out.whole.emplace(row.impact, translated->impact);
+    out.whole.emplace(row.remedy, translated->remedy);
+  }
   std::ranges::stable_sort(out.with_holes, std::ranges::greater{}, &Message::fixed);
   return out;
 }
@@ -128,7 +136,7 @@ void translate_text(std::string& text, sv own, sv translated, bool may_replace) 
   if (text.empty()) return;
   if (text == own)
     text = translated;
-  else if (auto better = message(text, kDepth))
+  else if (auto better = message(text, kDepth); better && !is_prose(*better))  // not half of it
     text = std::move(*better);
   else if (may_replace && is_prose(text))
     text = translated;
@@ -165,11 +173,13 @@ std::optional<std::string> translated_message(sv text) { return message(text, kD
 bool is_prose(sv text) {
   int in_a_row = 0;
   for (auto word : words(text)) {
+    const bool listed = word.ends_with(',');  // values of a list are no sentence
     while (!word.empty() && sv(",;:.?)").find(word.back()) != sv::npos) word.remove_suffix(1);
-    const bool plain =
-        word.size() > 1 && std::ranges::all_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool plain = word.size() > 1 && word != "topotune" &&
+                       std::ranges::all_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
     in_a_row = plain ? in_a_row + 1 : 0;
     if (in_a_row == 2) return true;
+    if (listed) in_a_row = 0;
   }
   return false;
 }

@@ -29,7 +29,7 @@ std::span<const MessageTranslation> message_translations();
 // Nothing: no row fits.
 std::optional<std::string> translated_message(std::string_view text);
 
-// Two English words in a row. Commands, paths and NAME=value are none and stay as they are in every language.
+// Two English words in a row, without a comma between. Commands, paths and NAME=value are none and stay as they are in every language.
 bool is_prose(std::string_view text);
 
 // Titles, impacts and remedies in `language`. A text without a translation of its own gets the rule's (title, impact)

@@ -222,12 +222,8 @@ Outcome ranks_behind(const LogView& v) {
 Outcome behind(const LogView& v) {
   auto outcome = ranks_behind(v);
   if (std::holds_alternative<Findings>(outcome)) return outcome;
-  std::set<int> waited;
-  const LogNote* first = nullptr;
-  for (const auto* n : v.notes(NoteKind::watchdog)) {
-    if (first == nullptr) first = n;
-    if (n->rank) waited.insert(*n->rank);
-  }
+  const auto& waited = v.log.watchdog_ranks;
+  const auto* first = v.log.find(NoteKind::watchdog);
   if (first == nullptr) return outcome;
   std::vector<int> silent;
   for (const auto& r : v.log.ranks)
@@ -236,9 +232,9 @@ Outcome behind(const LogView& v) {
   return Findings{log_finding(v, "LOG21",
                               some ? fmt::format("ranks {}", fmt::join(silent, ", ")) : "a collective",
                               "all ranks arrive",
-                              some ? fmt::format("ranks {} waited for a collective until the watchdog; ranks "
+                              some ? fmt::format("{} ranks waited for a collective until the watchdog; ranks "
                                                  "{} reported no timeout: look at them first",
-                                                 fmt::join(waited, ", "), fmt::join(silent, ", "))
+                                                 waited.size(), fmt::join(silent, ", "))
                                    : "the watchdog ended a collective that not all ranks reached; the log "
                                      "does not tell which rank is missing",
                               {v.evidence(*first)}, first->at)};

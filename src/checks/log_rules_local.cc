@@ -60,6 +60,45 @@ const LogSetting* p2p_switch(const LogView& v) {
   return s != nullptr && (s->value == "LOC" || s->value == "0") ? s : nullptr;
 }
 
+// "26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it": where a run without it was
+// measured.
+std::string cost_of(const LogView& v, const std::string& setting) {
+  for (const auto& c : v.log.costs) {
+    if (std::ranges::find(c.settings, setting) == c.settings.end()) continue;
+    const auto names = fmt::format("{}", fmt::join(c.settings, " and "));
+    const auto* them = c.settings.size() == 1 ? "it" : "them";
+    if (c.with_gbytes_per_s && c.without_gbytes_per_s)
+      return fmt::format("measured: {:.1f} GB/s with {}, {:.1f} without {} (bus bandwidth{})",
+                         *c.with_gbytes_per_s, names, *c.without_gbytes_per_s, them,
+                         c.bytes == 0 ? "" : fmt::format(" at {} bytes", c.bytes));
+    if (c.with_seconds && c.without_seconds)
+      return fmt::format("measured: the command took {:.1f} s with {}, {:.1f} s without {}", *c.with_seconds,
+                         names, *c.without_seconds, them);
+  }
+  return "";
+}
+
+// What a benchmark measured beside what NCCL's own graph gives the links.
+std::string measured_beside_links(const LogView& v) {
+  const auto& measured = v.log.peak_bus_gbytes_per_s;
+  double link = 0;
+  for (const auto& l : v.log.graph.links)
+    if (l.type == "NVL") link = std::max(link, l.gbytes_per_s);
+  if (!measured) return "";
+  if (link <= 0) return fmt::format("; measured here: {:.1f} GB/s bus bandwidth at best", *measured);
+  return fmt::format(
+      "; measured here: {:.1f} GB/s bus bandwidth at best, where NVLink has {:.1f} GB/s ({:.0f} %)",
+      *measured, link, 100 * *measured / link);
+}
+
+// What a switch costs: measured, else as the rule about the switch says.
+void put_cost(const LogView& v, const LogSetting& s, std::string_view rule, Finding& f) {
+  if (auto cost = cost_of(v, fmt::format("{}={}", s.name, s.value)); !cost.empty())
+    f.impact = std::move(cost);
+  else if (const auto* text = find_rule(rule); text != nullptr)
+    f.impact = std::string(text->impact) + (rule == "NCCL02" ? measured_beside_links(v) : "");
+}
+
 Outcome shared_memory(const LogView& v) {
   if (v.log.edges.empty()) return NotEvaluated{"no connection line"};
   if (!any_shm(v)) return Clean{};
@@ -73,7 +112,11 @@ Outcome shared_memory(const LogView& v) {
   if (!lost.empty()) {
     auto f = log_finding(v, "LOG05", fmt::format("{}-{}", lost[0].edge->src, lost[0].edge->dst), "via P2P/…",
                          lost_text(lost), evidence, lost[0].edge->at);
-    if (p2p_switch(v) != nullptr) f.because.emplace_back("LOG06");
+    if (const auto* s = p2p_switch(v)) {
+      f.remedy = "remove " + s->name;
+      f.because.emplace_back("LOG06");
+      put_cost(v, *s, "LOG05", f);
+    }
     return Findings{f};
   }
   const auto edge = std::ranges::find_if(v.log.edges, in_host_memory);
@@ -101,19 +144,6 @@ Finding switch_finding(const LogView& v, const LogSetting& s, std::string observ
   return f;
 }
 
-// What nccl-tests measured beside what NCCL's own graph gives the links.
-std::string measured_cost(const LogView& v) {
-  const auto& measured = v.log.peak_bus_gbytes_per_s;
-  double link = 0;
-  for (const auto& l : v.log.graph.links)
-    if (l.type == "NVL") link = std::max(link, l.gbytes_per_s);
-  if (!measured) return "";
-  if (link <= 0) return fmt::format("; measured here: {:.1f} GB/s bus bandwidth at best", *measured);
-  return fmt::format(
-      "; measured here: {:.1f} GB/s bus bandwidth at best, where NVLink has {:.1f} GB/s ({:.0f} %)",
-      *measured, link, 100 * *measured / link);
-}
-
 void judge_p2p(const LogView& v, Findings& found) {
   const auto* s = p2p_switch(v);
   if (s == nullptr) return;
@@ -127,7 +157,6 @@ void judge_p2p(const LogView& v, Findings& found) {
   if (!lost.empty()) {
     found.push_back(
         switch_finding(v, *s, fmt::format("{}: {}", setting, lost_text(lost)), evidence, Severity::error));
-    found.back().impact += measured_cost(v);
   } else if (v.geforce() == true || v.log.main_ranks == 1)
     found.push_back(switch_finding(v, *s, setting + " changes nothing here: no peer access is possible", {},
                                    Severity::info));
@@ -138,6 +167,7 @@ void judge_p2p(const LogView& v, Findings& found) {
   else
     found.push_back(switch_finding(
         v, *s, setting + ", yet P2P connections are in the log (of another process?)", {}, Severity::warn));
+  put_cost(v, *s, "NCCL02", found.back());
 }
 
 Outcome switches(const LogView& v) {
@@ -151,6 +181,7 @@ Outcome switches(const LogView& v) {
     found.push_back(switch_finding(
         v, *s, "NCCL_SHM_DISABLE=1: GPUs of one host without peer access talk over the network", evidence,
         Severity::warn));
+    put_cost(v, *s, "NCCL24", found.back());
   }
   if (const auto* s = v.setting("NCCL_NVLS_ENABLE"); s != nullptr && s->value == "0") {
     const bool useless = v.hopper_or_newer() == false;
@@ -158,6 +189,7 @@ Outcome switches(const LogView& v) {
                                    useless ? "NCCL_NVLS_ENABLE=0 changes nothing on these GPUs"
                                            : "NCCL_NVLS_ENABLE=0: NVLink SHARP is off",
                                    {}, useless ? Severity::info : Severity::warn));
+    put_cost(v, *s, "NCCL24", found.back());
   }
   if (found.empty()) return Clean{};
   return found;
@@ -172,6 +204,15 @@ Outcome simple_order(const LogView& v) {
                               "NCCL found no path and uses a simple order of the GPUs",
                               {p != nullptr ? v.evidence(*p) : v.evidence(*n)},
                               p != nullptr ? p->at : n->at)};
+}
+
+// From 2.30 on NCCL reads a link's current speed, which idle GPUs lower.
+bool reads_current_speed(const LogView& v) {
+  if (!v.log.version) return false;
+  const auto parts = split(*v.log.version, '.');
+  const auto major = parts.empty() ? std::nullopt : parse_int<int>(parts[0]);
+  const auto minor = parts.size() < 2 ? std::nullopt : parse_int<int>(parts[1]);
+  return major && minor && (*major > 2 || (*major == 2 && *minor >= 30));
 }
 
 // The PCI link that leads to each node of NCCL's printed tree.
@@ -196,6 +237,13 @@ Outcome slow_pci(const LogView& v) {
             {{v.place(at->at), fmt::format("+ PCI[{:.1f}] - {}", at->gbytes_per_s, at->to)}}, at->at));
       const auto next = above.find(at->from);
       at = next == above.end() ? nullptr : next->second;
+    }
+  }
+  if (reads_current_speed(v)) {
+    for (auto& f : found) {
+      if (!f.observed.starts_with("PCI[")) continue;
+      f.observed += "; this version reads the current speed, which idle GPUs lower: read it again under load";
+      f.severity = Severity::info;
     }
   }
   if (v.log.graph.links.empty() && found.empty()) return NotEvaluated{"no GRAPH lines"};

@@ -57,7 +57,10 @@ Outcome gdr_unused(const LogView& v) {
                          evidence, std::nullopt);
     return Findings{f};
   }
-  if (!std::ranges::all_of(edges, [](const LogEdge* e) { return !*e->gdr; })) return Clean{};
+  const auto on_no_side = [](const LogEdge* e) {  // one side alone is LOG02
+    return !*e->gdr && !e->gdr_send.value_or(false) && !e->gdr_receive.value_or(false);
+  };
+  if (!std::ranges::all_of(edges, on_no_side)) return Clean{};
   for (const auto* e : edges)
     if (evidence.size() < 8) evidence.push_back(v.evidence(*e));
   const bool module =

@@ -1,12 +1,5 @@
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -15,6 +8,7 @@
 #include "checks/log_rules.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/log_run.h"
 #include "emit/nccl_log_json.h"
 #include "emit/nccl_log_text.h"
 #include "host/stream.h"
@@ -27,12 +21,17 @@ namespace {
 struct LogOptions {
   std::vector<std::string> files;
   std::string topology, fail_on, svg;
-  bool follow = false, matrix = false, timeline = false, run = false;
-  std::vector<std::string> compare, command;
+  bool follow = false, matrix = false, timeline = false, run = false, ab = false;
+  std::vector<std::string> compare, command, without;
 };
 
 volatile std::sig_atomic_t interrupted = 0;
 void on_interrupt(int) { interrupted = 1; }
+
+// Errors of the operating system name the file themselves.
+void name_file(Error& error, const std::string& name) {
+  if (!error.file && !error.text.starts_with(name + ":")) error.file = name;
+}
 
 Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
   parse::NcclLogParser parser;
@@ -41,7 +40,7 @@ Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
     auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
     if (!read) {
       auto error = read.error();
-      if (!error.file) error.file = name;
+      name_file(error, name);
       // What could be unpacked of a damaged file is still explained.
       if (error.code != Errc::malformed) return tl::unexpected(error);
       report(error);
@@ -79,7 +78,7 @@ std::string document(const model::NcclLog& log, const model::Diagnosis& judged, 
                      const LogOptions& options, const Globals& globals) {
   auto diagnosis = judged;
   checks::translate(diagnosis, language_of(globals));
-  if (globals.json) return emit::nccl_log_json(log, diagnosis, name);
+  if (globals.json) return emit::nccl_log_json(log, diagnosis, name, {options.timeline});
   std::string text;
   if (options.matrix) text += emit::nccl_log_matrix(log);
   if (options.timeline) text += emit::nccl_log_timeline(log);
@@ -119,13 +118,16 @@ int compare(const LogOptions& options, const Globals& globals) {
     if (!is_log(*log)) return report(no_log(name, *log));
     logs.push_back(std::move(*log));
   }
-  return write_result(globals,
-                      emit::nccl_log_compare(logs[0], options.compare[0], logs[1], options.compare[1]));
+  const auto comparison = emit::compare_nccl_logs(logs[0], options.compare[0], logs[1], options.compare[1]);
+  return write_result(globals, globals.json ? emit::nccl_log_compare_json(comparison)
+                                            : emit::nccl_log_compare_text(comparison));
 }
 
 // Reads while the log grows; the answer is printed anew when new lines have come, and at the end.
 int follow(const LogOptions& options, const Globals& globals) {
   const auto& name = options.files[0];
+  const auto machine = machine_of(options, globals);
+  if (!machine) return report(machine.error());
   parse::NcclLogParser parser;
   parser.begin_file(name == "-" ? "stdin" : name);
   std::uint64_t fed = 0;
@@ -140,14 +142,14 @@ int follow(const LogOptions& options, const Globals& globals) {
     if (fed == shown || globals.json) return;
     shown = fed;
     const auto log = parser.snapshot();
-    const auto diagnosis = checks::diagnose_log(log, nullptr, name);
+    const auto diagnosis = checks::diagnose_log(log, machine->get(), name);
     write_result(globals, "\n" + document(log, diagnosis, name, options, globals));
   };
   const auto read = host::read_stream(
       name, [&](std::string_view piece) { parser.feed(piece), fed += piece.size(); }, stream);
   if (!read) {
     auto error = read.error();
-    if (!error.file) error.file = name;
+    name_file(error, name);
     return report(error);
   }
   const auto log = parser.finish();
@@ -156,101 +158,117 @@ int follow(const LogOptions& options, const Globals& globals) {
   return interrupted != 0 ? kInterrupted : status;
 }
 
-// Settings of the job that is started; what the user set stays.
-struct Variable {
-  const char* name;
-  std::string value;
+// Variables that a finding proves to have taken a transport away.
+std::vector<std::string> costly_variables(const model::Diagnosis& diagnosis) {
+  std::vector<std::string> names;
+  for (const auto& f : diagnosis.findings) {
+    if (f.severity != model::Severity::error || !f.action.starts_with("unset-")) continue;
+    if (std::ranges::find(names, f.subject) == names.end()) names.push_back(f.subject);
+  }
+  return names;
+}
+
+const model::LogSetting* setting_of(const model::NcclLog& log, const std::string& name) {
+  const auto found = std::ranges::find(log.env, name, &model::LogSetting::name);
+  return found == log.env.end() ? nullptr : &*found;
+}
+
+// The largest size that both runs measured; without one, the best of each.
+void put_bandwidths(const model::NcclLog& with, const model::NcclLog& without, model::LogCost& cost) {
+  for (const auto& [bytes, bus] : with.bus_by_size)
+    if (const auto other = without.bus_by_size.find(bytes); other != without.bus_by_size.end()) {
+      cost.bytes = bytes;
+      cost.with_gbytes_per_s = bus;
+      cost.without_gbytes_per_s = other->second;
+    }
+  if (cost.bytes != 0) return;
+  cost.with_gbytes_per_s = with.peak_bus_gbytes_per_s;
+  cost.without_gbytes_per_s = without.peak_bus_gbytes_per_s;
+}
+
+struct Run {
+  JobResult job;
+  model::NcclLog log;
 };
 
-[[noreturn]] void become(const std::vector<std::string>& command, const std::vector<Variable>& variables) {
-  for (const auto& v : variables) ::setenv(v.name, v.value.c_str(), 1);
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
-  ::execvp(argv[0], argv.data());
-  const int code = errno;
-  fmt::print(stderr, "topotune: {}: cannot start: {}\n", printable(command[0]), std::strerror(code));
-  ::_exit(code == ENOENT ? 127 : 126);
+Result<Run> run_once(const Job& job) {
+  auto folder = RunFolder::make();
+  if (!folder) return tl::unexpected(folder.error());
+  auto ended = run_job(job, *folder);
+  if (!ended) return tl::unexpected(ended.error());
+  auto log = read_logs(folder->all());
+  if (!log) return tl::unexpected(log.error());
+  log->wall_seconds = ended->seconds;
+  // The folder is gone when the answer is read: files are called by what tells them apart.
+  for (auto& name : log->files) name = std::filesystem::path(name).filename().string();
+  return Run{*ended, std::move(*log)};
 }
 
-// Passes on what the job prints and keeps a copy: its result rows belong to the answer.
-void pass_on(int from, const std::string& copy) {
-  std::FILE* kept = std::fopen(copy.c_str(), "wb");
-  std::vector<char> block(std::size_t{1} << 16U);
-  while (true) {
-    const auto got = ::read(from, block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    std::fwrite(block.data(), 1, static_cast<std::size_t>(got), stdout);
-    std::fflush(stdout);
-    if (kept != nullptr) std::fwrite(block.data(), 1, static_cast<std::size_t>(got), kept);
+// The same command without `names`: what they cost goes into `log`.
+void measure_without(const Job& job, const std::vector<std::string>& names, model::NcclLog& log, bool quiet) {
+  if (!quiet) fmt::print(stderr, "topotune: once more without {}\n", fmt::join(names, ", "));
+  const auto second = run_once(without(job, names));
+  if (!second) {
+    report(second.error());
+    return;
   }
-  if (kept != nullptr) std::fclose(kept);
+  if (second->job.status != 0) {
+    fmt::print(stderr, "topotune: the second run ended with {}: nothing to compare\n", second->job.status);
+    return;
+  }
+  model::LogCost cost;
+  for (const auto& name : names) {
+    const auto* was = setting_of(log, name);
+    const auto* is = setting_of(second->log, name);
+    if (was != nullptr && is != nullptr && was->value == is->value) {
+      fmt::print(stderr,
+                 "topotune: {}={} holds in the second run too (the command sets it): nothing to compare\n",
+                 name, printable(is->value));
+      return;
+    }
+    cost.settings.push_back(was == nullptr ? name : fmt::format("{}={}", name, was->value));
+  }
+  put_bandwidths(log, second->log, cost);
+  cost.with_seconds = log.wall_seconds;
+  cost.without_seconds = second->log.wall_seconds;
+  log.costs.push_back(std::move(cost));
 }
 
-// Runs the job to its end; its exit status as a shell tells it. On a terminal the job keeps it; otherwise its
-// standard output is copied into `copy` on the way.
-int run_job(const std::vector<std::string>& command, const std::vector<Variable>& variables,
-            const std::string& copy) {
-  int ends[2] = {-1, -1};
-  const bool piped = ::isatty(STDOUT_FILENO) == 0 && ::pipe2(ends, O_CLOEXEC) == 0;
-  std::fflush(stdout);
-  const auto child = ::fork();
-  if (child < 0) return report(Error{Errc::io, "cannot start a process", {}, {}, {}, ""});
-  if (child == 0) {
-    if (piped) ::dup2(ends[1], STDOUT_FILENO);
-    become(command, variables);
-  }
-  ::signal(SIGINT, SIG_IGN);  // the job gets it too and decides
-  if (piped) {
-    ::close(ends[1]);
-    pass_on(ends[0], copy);
-    ::close(ends[0]);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  ::signal(SIGINT, SIG_DFL);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.is_regular_file(ignored)) found.push_back(entry.path().string());
-  std::ranges::sort(found);
-  return found;
+void say_how_to_measure(const std::vector<std::string>& names) {
+  if (!names.empty())
+    fmt::print(stderr, "hint: --ab runs the command once more without {} and states what that costs\n",
+               fmt::join(names, ", "));
 }
 
 // Starts the job with NCCL_DEBUG on, one log file a process in a folder of its own, and explains them.
 int run(const LogOptions& options, const Globals& globals) {
-  std::string folder = (std::filesystem::temp_directory_path() / "topotune-log-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    return report(Error{Errc::io, "cannot make a folder for the logs", folder, {}, {}, "set TMPDIR"});
-  const bool chosen = std::getenv("NCCL_DEBUG_SUBSYS") != nullptr;
-  std::vector<Variable> variables{{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", folder + "/nccl.%h.%p.log"}};
-  if (!chosen)
-    variables.push_back({"NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS,COLL,BOOTSTRAP"});
-  const int job = run_job(options.command, variables, folder + "/stdout");
-  const auto files = files_in(folder);
-  int status = kOk;
-  if (std::ranges::none_of(files, [](const std::string& f) { return f.ends_with(".log"); })) {
+  Job job;
+  job.command = options.command;
+  job.to_stderr = globals.output.empty() && globals.json;
+  auto first = run_once(job);
+  if (!first) return report(first.error());
+  const int ended = first->job.status;
+  if (!is_log(first->log)) {
     fmt::print(stderr,
                "topotune: the command made no NCCL log (exit status {})\nhint: it does not use NCCL, or "
                "ended before\n",
-               job);
-  } else if (auto log = read_logs(files); !log) {
-    status = report(log.error());
-  } else {
-    std::fflush(stdout);
-    status = explain(*log, fmt::format("{}", fmt::join(options.command, " ")), options, globals);
-    if (!globals.quiet) fmt::print(stderr, "topotune: the command ended with {}\n", job);
+               ended);
+    return ended;
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return job != 0 ? job : status;
+  auto machine = machine_of(options, globals);
+  if (!machine) return report(machine.error());
+  const auto name = fmt::format("{}", fmt::join(options.command, " "));
+  auto names = options.without;
+  if (names.empty()) names = costly_variables(checks::diagnose_log(first->log, machine->get(), name));
+  const bool again = options.ab || !options.without.empty();
+  if (again && !names.empty() && ended == 0) measure_without(job, names, first->log, globals.quiet);
+  if (again && names.empty() && !globals.quiet)
+    fmt::print(stderr, "topotune: no variable took a transport away: nothing to run again\n");
+  std::fflush(stdout);
+  const int status = explain(first->log, name, options, globals);
+  if (!globals.quiet && !again) say_how_to_measure(names);
+  if (!globals.quiet) fmt::print(stderr, "topotune: the command ended with {}\n", ended);
+  return ended != 0 ? ended : status;
 }
 
 int log_verb(const LogOptions& options, const Globals& globals) {
@@ -279,6 +297,15 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
   auto options = std::make_shared<LogOptions>();
   auto* verb =
       app.add_subcommand("log", "explain NCCL and RCCL debug logs: who talks to whom over what, and why");
+  verb->footer(
+      "examples:\n"
+      "  topotune log job.log                       the answer on one screen\n"
+      "  topotune log rank*.log.zst --matrix        rank by rank, of logs in several files\n"
+      "  kubectl logs trainer-0 | topotune log -    from standard input; --follow while it grows\n"
+      "  topotune log job.log --topology live       against what this machine can do\n"
+      "  topotune log --compare good.log bad.log    what differs between two runs\n"
+      "  topotune log --run --ab -- ./all_reduce_perf -b 1G -e 1G -g 8\n"
+      "                                             start it, explain it, and what a variable costs");
   verb->add_option("files", options->files, "logs of one job, plain, gzip or zstd; - is standard input")
       ->type_name("FILE");
   verb->add_option("--topology", options->topology, "check the log against this machine")->type_name("INPUT");
@@ -294,11 +321,22 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
       ->type_name("A B");
   verb->add_flag("--run", options->run,
                  "start the command behind -- with NCCL_DEBUG on and explain its logs");
+  verb->add_flag(
+      "--ab", options->ab,
+      "with --run: run it once more without the variables that took a transport away, and state what "
+      "they cost");
+  verb->add_option("--without", options->without, "with --run: run it once more without this variable")
+      ->type_name("NAME");
   verb->callback([options, &globals, &status] {
     if (options->run) options->command = std::exchange(options->files, {});
     if (options->run && options->command.empty()) {
       status =
           report(Error{Errc::usage, "log --run: which command?", {}, {}, {}, "topotune log --run -- CMD…"});
+      return;
+    }
+    if (!options->run && (options->ab || !options->without.empty())) {
+      status = report(
+          Error{Errc::usage, "--ab and --without need --run", {}, {}, {}, "topotune log --run --ab -- CMD…"});
       return;
     }
     status = log_verb(*options, globals);

@@ -13,6 +13,7 @@
 #include "discover/discover.h"
 #include "host/live_host.h"
 #include "host/recorded_host.h"
+#include "parse/nccl_log_blank.h"
 #include "parse/recognise.h"
 #include "parse/sysfs_proc.h"
 
@@ -74,7 +75,8 @@ Error unrecognised(std::string_view text) {
 }
 
 Result<const parse::Format*> format_for(std::string_view text, const Globals& globals) {
-  const auto* format = globals.kind.empty() ? parse::recognise(text) : parse::format_of(globals.kind);
+  const auto* format =
+      globals.kind.empty() ? parse::recognise(parse::without_nccl_lines(text)) : parse::format_of(globals.kind);
   if (format != nullptr) return format;
   if (globals.kind.empty()) return tl::unexpected(unrecognised(text));
   return fail(Errc::usage, "--kind {}: no such kind of input", globals.kind);

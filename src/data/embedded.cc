@@ -28,6 +28,7 @@ EMBED(xids_tsv, "xids.tsv")
 EMBED(path_types_tsv, "path-types.tsv")
 EMBED(counters_tsv, "counters.tsv")
 EMBED(efficiency_tsv, "efficiency.tsv")
+EMBED(versions_tsv, "versions.tsv")
 
 namespace topotune::data {
 

@@ -16,5 +16,6 @@ std::string_view xids_tsv();
 std::string_view path_types_tsv();
 std::string_view counters_tsv();
 std::string_view efficiency_tsv();
+std::string_view versions_tsv();
 
 }  // namespace topotune::data

@@ -37,6 +37,7 @@ void take_hwloc(const host::Host& host, Machine& machine) {
   }
   machine.topology.numa = std::move(topology->numa);
   machine.topology.packages = std::move(topology->packages);
+  machine.topology.cores = std::move(topology->cores);
   machine.topology.cpu = topology->cpu;
   // Stands in for the kernel's own files where those cannot be listed.
   machine.topology.pci = std::move(topology->pci);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "discover/text_kinds.h"
+#include "parse/nccl_log_blank.h"
 #include "parse/nvidia_smi_q.h"
 #include "parse/nvidia_smi_x.h"
 #include "parse/recognise.h"
@@ -19,7 +20,8 @@ constexpr std::size_t kMaxText = std::size_t{256} << 20;
 // What is known of one text while all are being read.
 struct Read {
   const NamedText* given = nullptr;
-  std::string plain;
+  std::string other;  // `given` with the lines of an NCCL log left empty
+  std::string plain;  // that, without escapes and quotes
   std::vector<Piece> pieces;
   std::deque<std::string> commands;
   bool topology = false;    // a topology kind: matrix, NCCL or hwloc XML
@@ -111,7 +113,7 @@ void keep_topology_file(Merger& merger, const Read& read, model::SourceKind kind
 std::vector<Base> read_topologies(Merger& merger, std::vector<Read>& reads) {
   std::vector<Base> out;
   for (auto& read : reads) {
-    const auto* format = parse::recognise(read.given->text);
+    const auto* format = parse::recognise(read.other);
     if (format == nullptr) continue;
     auto topology = format->parse(read.given->text);
     if (!topology) {
@@ -255,7 +257,7 @@ void add_configuration(FolderInput& out, const Read& read) {
 void sort_out(FolderInput& out, const std::vector<Read>& reads) {
   for (const auto& read : reads) {
     const auto configs = out.configs.size();
-    const bool log = is_communication_log(read.plain);
+    const bool log = is_communication_log(read.given->text) || is_communication_log(read.plain);
     if (log) out.logs.push_back(*read.given);
     if (!log && !read.topology) add_configuration(out, read);
     if (log || out.configs.size() > configs || read.recognised || trim(read.plain).empty()) continue;
@@ -281,7 +283,8 @@ Result<FolderInput> read_texts(std::span<const NamedText> texts) {
       return error;
     }
     reads[i].given = &texts[i];
-    reads[i].plain = parse::plain_text(texts[i].text);
+    reads[i].other = parse::without_nccl_lines(texts[i].text);
+    reads[i].plain = parse::plain_text(reads[i].other);
     split_pieces(reads[i]);
   }
   Merger merger;

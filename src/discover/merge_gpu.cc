@@ -149,8 +149,11 @@ void merge_far_ends(Merger& merger, const parse::NvLinkGpu& from, const model::G
 // "Replay Errors", "CRC FLIT Errors": the text as it is, and the counter under its own name.
 void take_link_error(model::GpuState& state, int link, const std::string& printed, std::uint64_t count) {
   state.other[fmt::format("NVLink {} {}", link, printed)] = std::to_string(count);
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"replay", "replay"}, {"recovery", "recovery"}, {"crc flit", "crc_flit"}, {"crc data", "crc_data"}};
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replay", "replay"},
+                                                                      {"recovery", "recovery"},
+                                                                      {"crc flit", "crc_flit"},
+                                                                      {"crc data", "crc_data"},
+                                                                      {"crc errors", "crc_flit"}};
   for (const auto& [part, name] : kNames)
     if (icontains(printed, part)) state.nvlink_errors[link][std::string(name)] = count;
 }

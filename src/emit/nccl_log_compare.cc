@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
@@ -12,13 +13,13 @@ namespace {
 
 using namespace model;
 
-// A table of the keys whose values differ.
+// The keys whose values differ, into one part of the comparison.
 class Differences {
  public:
+  Differences(LogComparison& to, const char* part) : to_(to), part_(part) {}
+
   void add(const std::string& what, const std::string& a, const std::string& b) {
-    if (a != b)
-      text_ += fmt::format("  {:<36} {:<30} {}\n", printable(what), printable(a.empty() ? "-" : a),
-                           printable(b.empty() ? "-" : b));
+    if (a != b) to_.differences.push_back({part_, what, a, b});
   }
   void add(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
     std::set<std::string> keys;
@@ -32,10 +33,10 @@ class Differences {
       add(key, at(a), at(b));
     }
   }
-  const std::string& text() const { return text_; }
 
  private:
-  std::string text_;
+  LogComparison& to_;
+  std::string part_;
 };
 
 std::map<std::string, std::string> settings(const NcclLog& log) {
@@ -78,7 +79,7 @@ std::map<std::string, std::string> choices(const NcclLog& log) {
   return found;
 }
 
-void job(const NcclLog& a, const NcclLog& b, Differences& out) {
+void job(const NcclLog& a, const NcclLog& b, Differences out) {
   const auto text = [](const std::optional<std::string>& v) { return v.value_or(""); };
   const auto number = [](const std::optional<int>& v) { return v ? std::to_string(*v) : std::string{}; };
   out.add("version", text(a.version), text(b.version));
@@ -93,41 +94,79 @@ void job(const NcclLog& a, const NcclLog& b, Differences& out) {
   out.add("NVLS channels", number(ca.nvls_channels), number(cb.nvls_channels));
 }
 
+// Bandwidths of both runs.
+void measured(const NcclLog& a, const NcclLog& b, LogComparison& out) {
+  for (const auto& [bytes, bus] : a.bus_by_size)
+    if (const auto other = b.bus_by_size.find(bytes); other != b.bus_by_size.end())
+      out.measured.push_back({bytes, bus, other->second});
+  out.best_a = a.peak_bus_gbytes_per_s;
+  out.best_b = b.peak_bus_gbytes_per_s;
+  out.average_a = a.bus_gbytes_per_s;
+  out.average_b = b.bus_gbytes_per_s;
+}
+
 std::string ratio_text(const char* what, const std::optional<double>& a, const std::optional<double>& b) {
   if (!a || !b || *a <= 0) return "";
   return fmt::format("measured: {} bus bandwidth {:.2f} GB/s and {:.2f} GB/s, {:.0f} % of the first\n", what,
                      *a, *b, 100 * *b / *a);
 }
 
-std::string cost(const NcclLog& a, const NcclLog& b) {
-  return ratio_text("best", a.peak_bus_gbytes_per_s, b.peak_bus_gbytes_per_s) +
-         ratio_text("average", a.bus_gbytes_per_s, b.bus_gbytes_per_s);
-}
+std::string title(const std::string& text) { return printable(text.empty() ? "-" : text); }
 
 }  // namespace
 
-std::string nccl_log_compare(const NcclLog& a, const std::string& name_a, const NcclLog& b,
-                             const std::string& name_b) {
-  std::string text = fmt::format("  {:<36} {:<30} {}\n", "", printable(name_a), printable(name_b));
-  bool any = false;
-  const auto section = [&](const char* title, const Differences& d) {
-    if (d.text().empty()) return;
-    text += fmt::format("{}\n{}", title, d.text());
-    any = true;
+LogComparison compare_nccl_logs(const NcclLog& a, const std::string& name_a, const NcclLog& b,
+                                const std::string& name_b) {
+  LogComparison out;
+  out.name_a = name_a;
+  out.name_b = name_b;
+  job(a, b, Differences(out, "job"));
+  Differences(out, "settings").add(settings(a), settings(b));
+  Differences(out, "transports").add(transports(a), transports(b));
+  Differences(out, "pairs").add(pairs(a), pairs(b));
+  Differences(out, "choices").add(choices(a), choices(b));
+  measured(a, b, out);
+  return out;
+}
+
+std::string nccl_log_compare_text(const LogComparison& c) {
+  std::string text = fmt::format("  {:<36} {:<30} {}\n", "", printable(c.name_a), printable(c.name_b));
+  std::string part;
+  for (const auto& d : c.differences) {
+    if (d.part != part) {
+      part = d.part;
+      text += fmt::format("{}{}\n", static_cast<char>(part[0] - 'a' + 'A'), part.substr(1));
+    }
+    text += fmt::format("  {:<36} {:<30} {}\n", printable(d.what), title(d.a), title(d.b));
+  }
+  if (c.differences.empty()) text += "no difference\n";
+  if (!c.measured.empty()) text += "Measured bus bandwidth, GB/s\n";
+  for (const auto& m : c.measured)
+    text += fmt::format("  {:<36} {:<30} {}\n", fmt::format("{} bytes", m.bytes), fmt::format("{:.2f}", m.a),
+                        fmt::format("{:.2f}", m.b));
+  return text + ratio_text("best", c.best_a, c.best_b) + ratio_text("average", c.average_a, c.average_b);
+}
+
+std::string nccl_log_compare_json(const LogComparison& c) {
+  using Json = nlohmann::ordered_json;
+  const auto value = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(printable(text));
   };
-  Differences jobs, set, kinds, talk, chosen;
-  job(a, b, jobs);
-  set.add(settings(a), settings(b));
-  kinds.add(transports(a), transports(b));
-  talk.add(pairs(a), pairs(b));
-  chosen.add(choices(a), choices(b));
-  section("Job", jobs);
-  section("Settings", set);
-  section("Transports", kinds);
-  section("Pairs", talk);
-  section("Choices", chosen);
-  if (!any) text += "no difference\n";
-  return text + cost(a, b);
+  const auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(nullptr); };
+  Json out{{"schema", "topotune.nccl-log-diff/1"},
+           {"tool", std::string("topotune ") + TOPOTUNE_VERSION},
+           {"a", printable(c.name_a)},
+           {"b", printable(c.name_b)}};
+  out["differences"] = Json::array();
+  for (const auto& d : c.differences)
+    out["differences"].push_back(
+        {{"part", d.part}, {"what", printable(d.what)}, {"a", value(d.a)}, {"b", value(d.b)}});
+  Json sizes = Json::array();
+  for (const auto& m : c.measured) sizes.push_back({{"bytes", m.bytes}, {"a", m.a}, {"b", m.b}});
+  out["bus_gbytes_per_s"] = {{"best", {{"a", number(c.best_a)}, {"b", number(c.best_b)}}},
+                             {"average", {{"a", number(c.average_a)}, {"b", number(c.average_b)}}},
+                             {"sizes", std::move(sizes)}};
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace topotune::emit

@@ -218,6 +218,43 @@ Json finding_json(const Finding& f) {
   return out;
 }
 
+Json step_json(const LogStep& s, const NcclLog& log) {
+  Json out;
+  put_place(out, s.at, log);
+  out["time"] = text(s.time);
+  out["communicator"] = s.communicator;
+  out["op"] = printable(s.op);
+  out["datatype"] = printable(s.datatype);
+  out["count"] = s.count;
+  out["times"] = s.times;
+  return out;
+}
+
+Json cost_json(const LogCost& c) {
+  return {{"settings", texts(c.settings)},
+          {"bytes", c.bytes == 0 ? Json(nullptr) : Json(c.bytes)},
+          {"with_bus_gbytes_per_s", or_null(c.with_gbytes_per_s)},
+          {"without_bus_gbytes_per_s", or_null(c.without_gbytes_per_s)},
+          {"with_seconds", or_null(c.with_seconds)},
+          {"without_seconds", or_null(c.without_seconds)}};
+}
+
+Json measured_json(const NcclLog& log) {
+  if (!log.peak_bus_gbytes_per_s && !log.bus_gbytes_per_s && !log.wall_seconds) return nullptr;
+  const bool sized = log.peak_bus_gbytes_per_s && log.peak_bus_bytes > 0;
+  Json out{{"best_bus_gbytes_per_s", or_null(log.peak_bus_gbytes_per_s)},
+           {"best_bytes", sized ? Json(log.peak_bus_bytes) : Json(nullptr)},
+           {"average_bus_gbytes_per_s", or_null(log.bus_gbytes_per_s)},
+           {"seconds", or_null(log.wall_seconds)}};
+  Json sizes = Json::array();
+  for (const auto& [bytes, bus] : log.bus_by_size)
+    sizes.push_back({{"bytes", bytes}, {"bus_gbytes_per_s", bus}});
+  out["sizes"] = std::move(sizes);
+  if (log.bus_sizes_left_out > 0) out["sizes_left_out"] = log.bus_sizes_left_out;
+  if (!log.costs.empty()) out["costs"] = array_of(log.costs, cost_json);
+  return out;
+}
+
 Json ras_json(const RasCount& r) {
   return {{"communicator", text(r.group)},
           {"op", text(r.op)},
@@ -242,7 +279,8 @@ Json ring_channels_json(const NcclLog& log) {
 
 }  // namespace
 
-std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name) {
+std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name,
+                          const LogJsonOptions& options) {
   Json out;
   out["schema"] = "topotune.nccl-log/1";
   out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
@@ -284,10 +322,11 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   if (!log.ras.empty()) out["ras"] = array_of(log.ras, ras_json);
   out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
   if (log.problems_left_out > 0) out["problems_left_out"] = log.problems_left_out;
-  if (log.peak_bus_gbytes_per_s || log.bus_gbytes_per_s)
-    out["measured"] = {{"best_bus_gbytes_per_s", or_null(log.peak_bus_gbytes_per_s)},
-                       {"best_bytes", log.peak_bus_gbytes_per_s ? Json(log.peak_bus_bytes) : Json(nullptr)},
-                       {"average_bus_gbytes_per_s", or_null(log.bus_gbytes_per_s)}};
+  if (auto measured = measured_json(log); !measured.is_null()) out["measured"] = std::move(measured);
+  if (options.timeline) {
+    out["timeline"] = array_of(log.timeline, [&](const LogStep& s) { return step_json(s, log); });
+    out["timeline_complete"] = log.timeline_complete;
+  }
   out["verdict"] = name_of(verdict_of(diagnosis));
   out["findings"] = array_of(diagnosis.findings, finding_json);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -7,9 +7,13 @@
 
 namespace topotune::emit {
 
+struct LogJsonOptions {
+  bool timeline = false;  // the calls in their order too
+};
+
 // The document `topotune.nccl-log/1` (CLI contract; docs/formats/nccl-log.md), one line end at its end.
 // `name` is the input's name. Same log, same bytes.
 std::string nccl_log_json(const model::NcclLog& log, const model::Diagnosis& diagnosis,
-                          const std::string& name);
+                          const std::string& name, const LogJsonOptions& options = {});
 
 }  // namespace topotune::emit

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 
@@ -110,21 +111,22 @@ std::string class_of(const std::string& transport) {
 std::string transports_text(const NcclLog& log) {
   if (log.edges.empty()) return "";
   struct Sum {
-    int pairs = 0, channels = 0, gdr = 0, no_gdr = 0;
+    std::set<std::tuple<int, int, int>> pairs;  // communicator, from, to
+    int channels = 0, gdr = 0, no_gdr = 0;
     std::set<std::string> kinds;
   };
   std::map<std::string, Sum> sums;
   for (const auto& e : log.edges) {
     auto& s = sums[class_of(e.transport)];
-    ++s.pairs;
+    s.pairs.emplace(e.communicator.value_or(-1), e.src, e.dst);
     s.channels += e.channels;
     s.kinds.insert(e.transport);
     if (e.gdr) ++(*e.gdr ? s.gdr : s.no_gdr);
   }
   std::string text = "\nWho talks to whom\n";
   for (const auto& [name, s] : sums) {
-    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channels", printable(name), s.pairs,
-                        s.pairs == 1 ? ", " : "s,", s.channels);
+    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channels", printable(name), s.pairs.size(),
+                        s.pairs.size() == 1 ? ", " : "s,", s.channels);
     if (s.gdr + s.no_gdr > 0)
       text += fmt::format(", GPUDirect on {} of {}", s.gdr, s.gdr + s.no_gdr);
     else if (s.kinds.size() > 1 || *s.kinds.begin() != name)
@@ -184,15 +186,35 @@ std::string calls_text(const NcclLog& log, bool all) {
   return text;
 }
 
+// "NCCL_P2P_DISABLE=1: 26.9 GB/s with it, 329.5 without it, at 1.0 GiB (8 %)"
+std::string cost_text(const LogCost& c) {
+  const auto* them = c.settings.size() == 1 ? "it" : "them";
+  std::string text;
+  if (c.with_gbytes_per_s && c.without_gbytes_per_s) {
+    text = fmt::format("{:.1f} GB/s with {}, {:.1f} without {}", *c.with_gbytes_per_s, them,
+                       *c.without_gbytes_per_s, them);
+    if (c.bytes > 0) text += ", at " + bytes_text(static_cast<double>(c.bytes));
+    if (*c.without_gbytes_per_s > 0)
+      text += fmt::format(" ({:.0f} %)", 100 * *c.with_gbytes_per_s / *c.without_gbytes_per_s);
+  }
+  if (c.with_seconds && c.without_seconds)
+    text += fmt::format("{}the command took {:.1f} s with {}, {:.1f} s without {}", text.empty() ? "" : "; ",
+                        *c.with_seconds, them, *c.without_seconds, them);
+  if (text.empty()) return "";
+  return printable(fmt::format("  {}: {}", fmt::join(c.settings, ", "), text)) + "\n";
+}
+
 std::string measured_text(const NcclLog& log) {
-  if (!log.peak_bus_gbytes_per_s && !log.bus_gbytes_per_s) return "";
-  std::string text = "\nMeasured by nccl-tests\n";
+  std::string text;
   if (log.peak_bus_gbytes_per_s)
-    text += fmt::format("  best bus bandwidth {:.2f} GB/s, at {}\n", *log.peak_bus_gbytes_per_s,
-                        bytes_text(static_cast<double>(log.peak_bus_bytes)));
+    text += fmt::format(
+        "  best bus bandwidth {:.2f} GB/s{}\n", *log.peak_bus_gbytes_per_s,
+        log.peak_bus_bytes == 0 ? "" : ", at " + bytes_text(static_cast<double>(log.peak_bus_bytes)));
   if (log.bus_gbytes_per_s)
     text += fmt::format("  average bus bandwidth {:.2f} GB/s\n", *log.bus_gbytes_per_s);
-  return text;
+  if (log.wall_seconds) text += fmt::format("  the command took {:.1f} s\n", *log.wall_seconds);
+  for (const auto& cost : log.costs) text += cost_text(cost);
+  return text.empty() ? text : "\nMeasured\n" + text;
 }
 
 std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
@@ -217,11 +239,11 @@ std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
       text += fmt::format("               do: {}\n", printable(f.remedy));
     ++shown;
   }
-  if (!text.empty()) text = "\nWhat is wrong or slower than it could be\n" + text;
-  if (hidden > 0)
-    text += fmt::format("{}  {} more remark{} with -v\n", text.empty() ? "\n" : "", hidden,
-                        hidden == 1 ? "" : "s");
-  if (d.findings.empty()) text += "\nNothing in the log is slower than it could be, as far as it tells.\n";
+  if (text.empty())
+    text = "\nNothing in the log is slower than it could be, as far as it tells.\n";
+  else
+    text = "\nWhat is wrong or slower than it could be\n" + text;
+  if (hidden > 0) text += fmt::format("  {} more remark{} with -v\n", hidden, hidden == 1 ? "" : "s");
   return text;
 }
 
@@ -267,6 +289,16 @@ std::string nccl_log_text(const NcclLog& log, const Diagnosis& diagnosis, const 
   return text + "\n";
 }
 
+namespace {
+
+// "  rank0.log" where several files were read.
+std::string file_of(const NcclLog& log, const LogLine& at) {
+  const auto index = static_cast<std::size_t>(at.file);
+  return log.files.size() < 2 || index >= log.files.size() ? "" : "  " + printable(log.files[index]);
+}
+
+}  // namespace
+
 std::string nccl_log_timeline(const NcclLog& log) {
   if (log.timeline.empty())
     return "no COLL lines: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL prints them\n";
@@ -277,9 +309,10 @@ std::string nccl_log_timeline(const NcclLog& log) {
     const auto bytes =
         call_bytes(s.op, s.datatype, s.count,
                    at < log.communicators.size() ? log.communicators[at].nranks : std::nullopt);
-    text += fmt::format("{:>9}  {:<20} {:<5} {:<14} {:>10} {:<11} {:>7}\n", s.at.line,
+    text += fmt::format("{:>9}  {:<20} {:<5} {:<14} {:>10} {:<11} {:>7}{}\n", s.at.line,
                         printable(s.time.substr(0, 20)), s.communicator, printable(s.op),
-                        bytes ? bytes_text(static_cast<double>(*bytes)) : "?", s.datatype, s.times);
+                        bytes ? bytes_text(static_cast<double>(*bytes)) : "?", s.datatype, s.times,
+                        file_of(log, s.at));
   }
   if (!log.timeline_complete) text += "… the rest is left out\n";
   return text;

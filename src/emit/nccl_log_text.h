@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "model/finding.h"
 #include "model/nccl_log.h"
@@ -25,8 +28,25 @@ std::string nccl_log_matrix_svg(const model::NcclLog& log);
 // The collectives of each communicator's first rank, in their order.
 std::string nccl_log_timeline(const model::NcclLog& log);
 
-// What differs between two runs: settings, transports, channels, algorithms, traffic and measured bandwidth.
-std::string nccl_log_compare(const model::NcclLog& a, const std::string& name_a, const model::NcclLog& b,
-                             const std::string& name_b);
+// What differs between two runs: settings, transports, channels, algorithms and measured bandwidth.
+struct LogComparison {
+  struct Difference {
+    std::string part;        // "job", "settings", "transports", "pairs", "choices"
+    std::string what, a, b;  // "" where a log does not tell
+  };
+  struct Measured {
+    std::uint64_t bytes;
+    double a, b;  // GB/s bus bandwidth
+  };
+  std::string name_a, name_b;
+  std::vector<Difference> differences;
+  std::vector<Measured> measured;  // sizes that both measured
+  std::optional<double> best_a, best_b, average_a, average_b;
+};
+LogComparison compare_nccl_logs(const model::NcclLog& a, const std::string& name_a, const model::NcclLog& b,
+                                const std::string& name_b);
+std::string nccl_log_compare_text(const LogComparison& comparison);
+// `topotune.nccl-log-diff/1` (docs/formats/nccl-log.md).
+std::string nccl_log_compare_json(const LogComparison& comparison);
 
 }  // namespace topotune::emit

@@ -15,7 +15,9 @@ using parse::Setting;
 using sv = std::string_view;
 
 bool is_one_of(sv word, std::initializer_list<sv> list) {
-  return std::ranges::find(list, word) != list.end();
+  return std::ranges::any_of(list, [&](sv one) {  // the first letter decides most of the time
+    return one.size() == word.size() && (one.empty() || one.front() == word.front()) && one == word;
+  });
 }
 bool newer(const std::optional<Version>& version, Version limit) { return version && *version >= limit; }
 bool older(const std::optional<Version>& version, Version limit) { return version && *version < limit; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -233,6 +234,14 @@ struct CallMismatch {
   LogLine at;
 };
 
+// What settings cost: the same command with and without them.
+struct LogCost {
+  std::vector<std::string> settings;  // "NCCL_P2P_DISABLE=1"
+  std::uint64_t bytes = 0;            // size at which the bandwidths were measured: the largest of both runs
+  std::optional<double> with_gbytes_per_s, without_gbytes_per_s;  // bus bandwidth
+  std::optional<double> with_seconds, without_seconds;            // the whole command
+};
+
 struct NcclLog {
   std::string kind = "nccl-log";  // or "nccl-ras"
   std::vector<std::string> files;
@@ -262,6 +271,7 @@ struct NcclLog {
   bool versions_differ_in_job = false;  // ranks of one communicator
   std::vector<CallMismatch> mismatches;
   std::vector<RasCount> ras;
+  std::set<int> watchdog_ranks;  // PyTorch: ranks that waited until a collective timed out
   std::vector<std::string> hosts;
   std::vector<std::string> gpu_names;      // of the nccl-tests header
   bool benchmark = false;                  // nccl-tests output is in the log
@@ -269,6 +279,10 @@ struct NcclLog {
   // The best bus bandwidth of a row of nccl-tests, and its size in bytes.
   std::optional<double> peak_bus_gbytes_per_s;
   std::uint64_t peak_bus_bytes = 0;
+  std::map<std::uint64_t, double> bus_by_size;  // GB/s, the best of each size in bytes
+  std::uint64_t bus_sizes_left_out = 0;
+  std::optional<double> wall_seconds;  // of the command that `log --run` started
+  std::vector<LogCost> costs;          // of settings, where a run without them was measured too
   // bytes that each rank sends to each other, modelled from collectives, rings and trees; (source,
   // destination)
   std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;

@@ -171,6 +171,7 @@ struct Topology {
   std::vector<Warning> warnings;
   std::vector<NumaNode> numa;
   std::vector<Package> packages;
+  std::vector<CpuSet> cores;  // hardware threads of each core, in order of their first CPU; empty: not told
   std::optional<CpuModel> cpu;
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;

@@ -13,7 +13,9 @@ namespace {
 using sv = std::string_view;
 
 bool is_one_of(sv word, std::initializer_list<sv> list) {
-  return std::ranges::find(list, word) != list.end();
+  return std::ranges::any_of(list, [&](sv one) {  // the first letter decides most of the time
+    return one.size() == word.size() && (one.empty() || one.front() == word.front()) && one == word;
+  });
 }
 
 // NAME=VALUE at `from` of a word; the spans are known when the word stands in the source as it is.
@@ -357,6 +359,9 @@ void written_text(State& state, const Command& command) {
 
 Command to_command(State& state, const Simple& simple, std::size_t first) {
   Command out;
+  out.words.reserve(simple.words.size() - first);
+  out.known.reserve(simple.words.size() - first);
+  out.word_spans.reserve(simple.words.size() - first);
   for (std::size_t n = first; n < simple.words.size(); ++n) {
     const Word& word = simple.words[n];
     if (!word.fields.empty() && !word.is_array) {
@@ -411,7 +416,12 @@ int add_command(State& state, Simple simple, int depth) {
       if (const auto one = assigned(state, word)) set_variable(state, word, *one, simple.block, false);
     if (simple.redirects.empty()) return -1;
   }
-  const std::vector<Word> list = spread(simple, first);
+  // Most commands have no variable that becomes several words: then the words stand as they were written.
+  const bool as_written = first == 0 && std::ranges::none_of(simple.words, [](const Word& word) {
+                            return !word.fields.empty() && !word.is_array;
+                          });
+  const std::vector<Word> other = as_written ? std::vector<Word>{} : spread(simple, first);
+  const std::vector<Word>& list = as_written ? simple.words : other;
   if (!list.empty() && shell_builtin(state, list, simple.block)) return -1;
   Command command = to_command(state, simple, first);
   for (std::size_t n = 0; n < first; ++n)

@@ -617,8 +617,8 @@ bool Scanner::reserved(sv word) {
     return false;
   if (word == "if") {
     open_block(Open::if_);
-  } else if (word == "then") {
-    // The condition was read in the block that the branch keeps.
+  } else if (is_one_of(word, {"then", "!", "coproc"})) {
+    // The condition was read in the block that the branch keeps; the others modify the command that follows.
   } else if (is_one_of(word, {"else", "elif"})) {
     close_block(Open::if_);
     open_block(Open::if_);
@@ -653,8 +653,6 @@ bool Scanner::reserved(sv word) {
     open_block(Open::brace);
   } else if (word == "}") {
     close_block(Open::brace);
-  } else if (word == "!" || word == "coproc") {
-    // modifies the command that follows
   } else if (word == "function") {
     skip_blanks();
     const Word name = read_word();

@@ -156,6 +156,9 @@ class Reader {
     if (at(i).get("cpuset")) context.locality = i;
     if (type == "Machine" && machine_ == kNone) machine_ = i;
     if (type == "Package" || type == "Socket") package(i);
+    if (type == "Core") {
+      if (auto cpus = cpuset(i, "cpuset")) out_.cores.push_back(std::move(*cpus));
+    }
   }
 
   void package(std::size_t i) {

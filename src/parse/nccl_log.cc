@@ -1,9 +1,13 @@
 #include "parse/nccl_log.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "parse/nccl_log_ras.h"
+#include "parse/nccl_log_scan.h"
 #include "parse/nccl_log_state.h"
 
 namespace topotune::parse {
@@ -39,9 +43,14 @@ struct NcclLogParser::Impl {
   bool json_possible = true;
 
   void line(std::string_view text);
+  void line_with_head(std::string_view text, std::size_t length, int head);
+  std::size_t whole_lines(std::string_view chunk);
   void records(std::string_view text);
   void record(const LogRecord& one);
-  void remember_head(std::string_view head);
+  void statement(const LogRecord& one);
+  bool understand_escaped(const LogRecord& one);
+  bool known_head(int head, std::string_view message);
+  void pieces(std::string_view text);
   void end_line(std::string_view text);
   void keep_json(std::string_view chunk);
 };
@@ -49,21 +58,42 @@ struct NcclLogParser::Impl {
 void NcclLogParser::Impl::record(const LogRecord& one) {
   auto& s = state;
   if (one.level != LogLevel::banner) ++s.log.library_lines;
-  s.site = one.host.empty() ? -1 : log::site_of(s, one);
+  if (!one.host.empty())
+    s.enter(log::site_of(s, one));
+  else
+    s.site = -1;
   s.time = one.time;
+  statement(one);
+}
+
+// What a record says; the site is known.
+void NcclLogParser::Impl::statement(const LogRecord& one) {
+  auto& s = state;
   if (one.level == LogLevel::warn) {
     log::add_problem(s, one);
     return;
   }
   if (one.level == LogLevel::call || one.level == LogLevel::trace) return;
-  if (log::understand(s, one)) return;
+  if (log::understand(s, one) || understand_escaped(one)) return;
   ++s.log.unrecognised;
   if (s.log.unrecognised_samples.size() < kSamples)
     s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
 }
 
-void NcclLogParser::Impl::remember_head(std::string_view head) {
-  if (state.heads.find(head) < 0) state.heads.add(head, state.site);
+// A page's source: "0 -&gt; 1".
+bool NcclLogParser::Impl::understand_escaped(const LogRecord& one) {
+  if (one.message.size() > 4096 || find_from(one.message, "&gt;", 0) == std::string_view::npos) return false;
+  std::string plain;
+  for (std::size_t i = 0; i < one.message.size(); ++i) {
+    const auto rest = one.message.substr(i);
+    const bool more = rest.starts_with("&gt;");
+    const bool less = rest.starts_with("&lt;");
+    plain.push_back(more ? '>' : less ? '<' : rest.front());
+    if (more || less) i += 3;
+  }
+  auto unescaped = one;
+  unescaped.message = plain;
+  return log::understand(state, unescaped);
 }
 
 void NcclLogParser::Impl::records(std::string_view text) {
@@ -75,7 +105,7 @@ void NcclLogParser::Impl::records(std::string_view text) {
     if (first && reader.foreign().size() > 24) log::foreign_line(state, reader.foreign());
     record(one);
     if (first && reader.head_length() > 0 && state.site >= 0)
-      remember_head(text.substr(0, reader.head_length()));
+      state.heads.add(text.substr(0, reader.head_length()), state.site);
     first = false;
   }
   if (!first) return;
@@ -88,29 +118,123 @@ void NcclLogParser::Impl::records(std::string_view text) {
   }
 }
 
+constexpr std::string_view kBehindHead = "] NCCL INFO ";
+
+// Length of what stands before "] NCCL INFO ", the first or second ']' of a line (a launcher's tag may have
+// one); 0 when there is none.
+std::size_t head_length(std::string_view text) {
+  std::size_t from = 0;
+  for (int brackets = 0; brackets < 3; ++brackets) {
+    const auto room = std::min(text.size(), log::Head::kLongest + 1);
+    if (from >= room) return 0;
+    const void* found = std::memchr(text.data() + from, ']', room - from);
+    if (found == nullptr) return 0;
+    const auto close = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+    if (text.substr(close).starts_with(kBehindHead)) return close;
+    from = close + 1;
+  }
+  return 0;
+}
+
+// A line that begins with a head seen before; false: it has to be taken apart.
+bool NcclLogParser::Impl::known_head(int head, std::string_view message) {
+  if (log::collective_by_head(state, head, message)) {
+    ++state.log.library_lines;
+    return true;
+  }
+  if (find_from(message, "CCL ", 0) != std::string_view::npos) return false;  // maybe another record
+  if (std::memchr(message.data(), '\0', message.size()) != nullptr) return false;
+  LogRecord one;
+  one.message = trim_message_end(message);
+  ++state.log.library_lines;
+  state.enter(state.heads.at(head).site);
+  state.time = {};
+  statement(one);
+  return true;
+}
+
+// NULs stand where bytes are missing: what is before and behind them is read by itself.
+void NcclLogParser::Impl::pieces(std::string_view text) {
+  const bool last = std::exchange(state.unterminated, true);
+  while (!text.empty()) {
+    const auto end = text.find('\0');
+    if (end == std::string_view::npos) state.unterminated = last;
+    if (const auto piece = text.substr(0, end); !trim(piece).empty()) records(piece);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  state.unterminated = last;
+}
+
 void NcclLogParser::Impl::line(std::string_view text) {
+  const auto length = head_length(text);
+  const int head =
+      length == 0 ? -1
+                  : state.heads.find(text.substr(0, length), log::HeadCache::hash_of(text.substr(0, length)));
+  line_with_head(text, length, head);
+}
+
+void NcclLogParser::Impl::line_with_head(std::string_view text, std::size_t length, int head) {
   ++state.log.lines;
   ++state.at.line;
   if (text.empty()) return;
-  if (log::collective_by_head(state, text)) {
-    ++state.log.library_lines;
-    return;
-  }
+  if (head >= 0 && known_head(head, text.substr(length + kBehindHead.size()))) return;
+  if (std::memchr(text.data(), '\0', text.size()) != nullptr) return pieces(text);
   if (text.front() == '{') {
     if (const auto inner = unwrap_json_line(text)) {
       for (const auto part : lines(*inner)) records(part);
       return;
     }
   }
+  if (text.size() > 2 && text.front() == '"') {  // a cell of a table
+    text = trim_message_end(text.substr(1));
+    if (text.ends_with('"')) text.remove_suffix(1);
+  }
   records(text);
 }
 
-void NcclLogParser::Impl::end_line(std::string_view text) {
-  if (carry.empty() && !carry_full) {
-    if (text.size() > kLongestLine) ++state.log.overlong;
-    line(text.substr(0, kLongestLine));
-    return;
+// Lines that lie whole in one piece, some at a time: what the later ones need is fetched from memory while
+// the earlier ones are read. Returns how many bytes were taken.
+std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
+  struct Ahead {
+    std::string_view text;
+    std::size_t length = 0;
+    std::uint64_t hash = 0;
+    int head = -1;
+  };
+  constexpr std::size_t kAhead = 24;
+  std::array<Ahead, kAhead> ahead;
+  std::size_t taken = 0;
+  while (true) {
+    std::size_t n = 0;
+    for (; n < kAhead; ++n) {
+      const void* found = std::memchr(chunk.data() + taken, '\n', chunk.size() - taken);
+      if (found == nullptr) break;
+      auto& a = ahead[n];
+      a.text = chunk.substr(taken,
+                            static_cast<std::size_t>(static_cast<const char*>(found) - chunk.data()) - taken);
+      taken += a.text.size() + 1;
+      a.length = head_length(a.text);
+      a.hash = log::HeadCache::hash_of(a.text.substr(0, a.length));
+      if (a.length > 0) state.heads.fetch(a.hash);
+    }
+    if (n == 0) return taken;
+    for (std::size_t i = 0; i < n; ++i)
+      ahead[i].head = ahead[i].length == 0 ? -1 : state.heads.guess(ahead[i].hash);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& a = ahead[i];
+      const auto head = a.text.substr(0, a.length);
+      int known = a.head;
+      if (a.length > 0 && (known < 0 || !state.heads.at(known).is(head)))
+        known = state.heads.find(head, a.hash);
+      if (a.text.size() > kLongestLine) ++state.log.overlong;
+      line_with_head(a.text.substr(0, kLongestLine), a.length, known);
+    }
   }
+}
+
+// The end of the line that `carry` begins.
+void NcclLogParser::Impl::end_line(std::string_view text) {
+  if (carry.size() + text.size() > kLongestLine) carry_full = true;
   carry.append(text.substr(0, kLongestLine - std::min(kLongestLine, carry.size())));
   if (carry_full) ++state.log.overlong;
   line(carry);
@@ -152,13 +276,14 @@ void NcclLogParser::begin_file(std::string name) {
 void NcclLogParser::feed(std::string_view chunk) {
   if (impl_->state.log.files.empty()) begin_file("");
   impl_->keep_json(chunk);
-  while (!chunk.empty()) {
-    const void* found = std::memchr(chunk.data(), '\n', chunk.size());
-    if (found == nullptr) break;
-    const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - chunk.data());
-    impl_->end_line(chunk.substr(0, length));
-    chunk.remove_prefix(length + 1);
+  if (!impl_->carry.empty() || impl_->carry_full) {
+    const auto end = chunk.find('\n');
+    if (end != std::string_view::npos) {
+      impl_->end_line(chunk.substr(0, end));
+      chunk.remove_prefix(end + 1);
+    }
   }
+  if (impl_->carry.empty() && !impl_->carry_full) chunk.remove_prefix(impl_->whole_lines(chunk));
   const auto room = kLongestLine - std::min(kLongestLine, impl_->carry.size());
   if (chunk.size() > room) impl_->carry_full = true;
   impl_->carry.append(chunk.substr(0, room));

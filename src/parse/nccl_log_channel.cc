@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"
 #include "parse/nccl_log_scan.h"
@@ -24,17 +26,33 @@ End read_end(Cursor& in) {
   return end;
 }
 
-void remember_bracket(State& state, const Scope& scope, const End& end) {
-  if (end.bracket.empty() || end.bracket.size() > 10) return;
-  for (const char c : end.bracket)
+void remember_bracket(State& state, std::uint32_t scope, const End& end) {
+  Bracket made;
+  if (end.bracket.empty() || end.bracket.size() > made.text.size()) return;
+  bool letters = false;
+  for (const char c : end.bracket) {
     if (!is_hex_digit(c)) return;
-  const auto value = parse_hex(end.bracket);
-  const bool letters = end.bracket.find_first_not_of("0123456789") != std::string_view::npos;
-  if (letters || (value && *value > 0x99)) state.bracket_hex_seen = true;
-  const auto index = static_cast<std::uint64_t>(&scope - state.scopes.data());
+    letters = letters || !is_digit(c);
+  }
+  if (!state.bracket_hex_seen) {
+    const auto value = parse_hex(end.bracket);
+    state.bracket_hex_seen = letters || (value && *value > 0x99);
+  }
   if (state.bracket_of_rank.size() >= kMaxBrackets) return;
-  auto& kept = state.bracket_of_rank[(index << 24U) | static_cast<std::uint64_t>(end.rank)];
-  if (kept.empty()) kept = std::string(end.bracket);
+  auto& kept = state.bracket_of_rank[{scope, static_cast<std::uint32_t>(end.rank)}];
+  if (kept.length != 0) return;
+  std::ranges::copy(end.bracket, made.text.begin());
+  made.length = static_cast<std::uint8_t>(end.bracket.size());
+  kept = made;
+}
+
+void remember_brackets(State& state, Scope& scope, const End& from, const End& to) {
+  if (scope.bracket_from == from.rank && scope.bracket_to == to.rank) return;
+  scope.bracket_from = from.rank;
+  scope.bracket_to = to.rank;
+  const auto index = static_cast<std::uint32_t>(&scope - state.scopes.data());
+  remember_bracket(state, index, from);
+  remember_bracket(state, index, to);
 }
 
 struct Connection {
@@ -131,7 +149,7 @@ bool local_connection(State& state, Scope& scope, const Connection& c, std::stri
   const bool known = via.starts_with("P2P") || via.starts_with("SHM") || via.starts_with("NVLS") ||
                      via.starts_with("COLLNET");
   if (!known || is_cut_transport(via) || (state.unterminated && !is_whole_transport(via)) ||
-      via.size() > 64 || via.find_first_of("\n\r") != std::string_view::npos)
+      via.size() > 64 || via.find_first_of("\n\r[]<>:?*") != std::string_view::npos)
     return false;
   if (state.edges.size() >= kMaxEdges) {
     ++state.log.cut;
@@ -156,8 +174,7 @@ bool connect(State& state, const Connection& c, std::string_view via) {
   if (scope == nullptr) return true;
   const int me = c.receive ? c.to.rank : c.from.rank;
   if (scope->me < 0 && scope->site >= 0) scope->me = me;
-  remember_bracket(state, *scope, c.from);
-  remember_bracket(state, *scope, c.to);
+  remember_brackets(state, *scope, c.from, c.to);
   via = trim(without_rccl_tail(via));
   return via.starts_with("NET/") ? net_connection(state, *scope, c, via)
                                  : local_connection(state, *scope, c, via);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -36,10 +37,20 @@ constexpr std::array kSpellings{Spelling{"TREE", "Tree"},
                                 Spelling{"SIMPLE", "Simple"},
                                 Spelling{"NVLSTREE", "NVLSTree"}};
 
+// The name, or what is printed where it is new; "" where it can be no name.
 std::string_view spelled(std::string_view printed) {
   for (const auto& s : kSpellings)
     if (iequals(s.printed, printed)) return s.name;
-  return printed.size() <= 64 ? printed : printed.substr(0, 64);
+  const bool word = printed.size() <= 64 && std::ranges::all_of(printed, [](char c) {
+                      return is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+                    });
+  return word ? printed : std::string_view{};
+}
+
+// "LL", "LL128", "Simple"; "" for anything else: the line is cut.
+std::string_view protocol_name(std::string_view printed) {
+  const auto name = spelled(printed);
+  return std::ranges::find(kProtocols, name) == kProtocols.end() ? std::string_view{} : name;
 }
 
 bool is_operation(std::string_view word) {
@@ -153,10 +164,28 @@ void compare_calls(State& state, Instance& instance, int index, std::uint64_t nu
                                   text(shape), rank(at->second.instance), rank(index), state.at});
 }
 
+// Counts one call; false when there are too many counters for another one.
+bool add_call(State& state, int shape, int instance) {
+  if (state.calls.size() <= static_cast<std::size_t>(shape))
+    state.calls.resize(static_cast<std::size_t>(shape) + 1);
+  auto& row = state.calls[static_cast<std::size_t>(shape)];
+  if (row.size() <= static_cast<std::size_t>(instance)) {
+    const auto wanted =
+        std::min(std::max<std::size_t>(static_cast<std::size_t>(instance) + 1, 2 * row.size()),
+                 std::max<std::size_t>(static_cast<std::size_t>(instance) + 1, state.instances.size()));
+    if (state.counters + wanted - row.size() > kMaxCounters) return false;
+    state.counters += wanted - row.size();
+    row.resize(wanted);
+  }
+  ++row[static_cast<std::size_t>(instance)];
+  return true;
+}
+
 void count_shape(State& state, Instance& instance, int index, std::uint64_t number, int shape) {
-  if (instance.calls.size() <= static_cast<std::size_t>(shape))
-    instance.calls.resize(static_cast<std::size_t>(shape) + 1);
-  ++instance.calls[static_cast<std::size_t>(shape)];
+  if (!add_call(state, shape, index)) {
+    ++state.collectives_left_out;
+    return;
+  }
   if (!instance.follows) add_step(state, instance, index, state.shapes[static_cast<std::size_t>(shape)]);
   if (number != 0 || instance.last_number) compare_calls(state, instance, index, number, shape);
 }
@@ -208,13 +237,19 @@ bool hex(std::string_view& text, std::uint64_t& value) {
   return n > 0 && n <= 16;
 }
 
-bool literal(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
+inline bool literal(std::string_view& text, std::string_view word) {
+  if (text.size() < word.size() || std::memcmp(text.data(), word.data(), word.size()) != 0) return false;
   text.remove_prefix(word.size());
   return true;
 }
 
-bool skip_word(std::string_view& text) {
+// A pointer, mostly; "0x7f0aa8a00000" is looked for first.
+inline bool skip_word(std::string_view& text) {
+  constexpr std::size_t kPointer = 14;
+  if (text.size() > kPointer && text[kPointer] == ' ') {
+    text.remove_prefix(kPointer);
+    return true;
+  }
   const auto blank = text.find(' ');
   if (blank == std::string_view::npos) return false;
   text.remove_prefix(blank);
@@ -248,7 +283,6 @@ bool read_whole(std::string_view text, Call& call) {
 }
 
 void take_call(State& state, const Call& call) {
-  state.last_call.front.clear();
   const int index = instance_of(state, call.pointer, call.nranks);
   if (index < 0) return;
   auto& instance = state.instances[static_cast<std::size_t>(index)];
@@ -295,77 +329,101 @@ bool collective_line(State& state, std::string_view message) {
 
 namespace {
 
-// The parts of a call that repeat: "AllReduce: opCount 0 sendbuff " and " count 16 … comm " and "0x…
+constexpr std::size_t kKnownCalls = 4096;
+
+// The parts of "AllReduce: opCount 0 sendbuff 0x… recvbuff 0x… count 16 datatype 7 op 0 root 0 comm 0x…
 // [nranks=2] stream 0x…".
 struct Parts {
-  std::string_view front, middle, end;
+  std::string_view op, middle;  // "AllReduce", " count 16 … comm "
+  std::uint64_t number = 0;
 };
 
-bool split_call(std::string_view message, std::size_t front, Parts& parts) {
-  parts.front = message.substr(0, front);
-  auto rest = message.substr(front);
-  if (!skip_word(rest) || !literal(rest, " recvbuff ") || !skip_word(rest)) return false;
-  const auto comm = rest.find(" comm ");
-  if (comm == std::string_view::npos) return false;
-  parts.middle = rest.substr(0, comm + 6);
-  parts.end = rest.substr(comm + 6);
-  return true;
-}
-
-void remember_call(State& state, const Call& call, std::string_view message) {
-  auto& last = state.last_call;
-  auto* site = state.here();
-  last.front.clear();
-  if (call.op == "Send" || call.op == "Recv" || last.shape < 0 || site->current < 0) return;
-  const auto front = message.find("sendbuff ");
-  Parts parts;
-  if (front == std::string_view::npos || !split_call(message, front + 9, parts)) return;
-  last.front = parts.front;
-  last.middle = parts.middle;
-  last.number = call.number;
-  last.bytes = site->last_bytes;
-  site->call_end = parts.end;
-  site->call_instance = site->current;
-}
-
-// A call with the texts of the last one, by a rank whose communicator and stream are those of its last one.
-bool repeats_last(State& state, int index, std::string_view message) {
-  const auto& last = state.last_call;
-  if (last.front.empty() || !literal(message, last.front)) return false;
-  if (!skip_word(message) || !literal(message, " recvbuff ") || !skip_word(message) ||
-      !literal(message, last.middle))
+// `end`: length of what stands behind " comm ".
+bool split_call(std::string_view message, std::size_t end, Parts& parts) {
+  const void* colon = std::memchr(message.data(), ':', std::min<std::size_t>(message.size(), 33));
+  if (colon == nullptr) return false;
+  parts.op = message.substr(0, static_cast<std::size_t>(static_cast<const char*>(colon) - message.data()));
+  message.remove_prefix(parts.op.size());
+  if (!literal(message, ": opCount ") || !hex(message, parts.number)) return false;
+  if (!literal(message, " sendbuff ") || !skip_word(message) || !literal(message, " recvbuff ") ||
+      !skip_word(message))
     return false;
-  auto& site = state.sites[static_cast<std::size_t>(index)];
-  if (site.call_instance < 0 || message != site.call_end) return false;
-  state.site = index;
+  if (message.size() < end) return false;
+  parts.middle = message.substr(0, message.size() - end);
+  return parts.middle.ends_with(" comm ");
+}
+
+KnownCall& known_call(State& state, const Parts& parts) {
+  if (state.known_calls.empty()) state.known_calls.resize(kKnownCalls);
+  return state.known_calls[(HeadCache::hash_of(parts.middle) ^ HeadCache::hash_of(parts.op)) % kKnownCalls];
+}
+
+void remember_call(State& state, Head& head, const Call& call, std::string_view message) {
+  const auto* site = state.here();
+  head.instance = -1;
+  const auto comm = message.rfind(" comm ");
+  Parts parts;
+  if (state.last_call.shape < 0 || site->current < 0 || comm == std::string_view::npos) return;
+  const auto end = message.substr(comm + 6);
+  if (end.size() > Head::kLongestEnd || !split_call(message, end.size(), parts)) return;
+  auto& known = known_call(state, parts);
+  if (parts.op.size() > known.op.size() || parts.middle.size() > known.middle.size()) return;
+  std::ranges::copy(parts.op, known.op.begin());
+  std::ranges::copy(parts.middle, known.middle.begin());
+  known.op_length = static_cast<std::uint8_t>(parts.op.size());
+  known.middle_length = static_cast<std::uint8_t>(parts.middle.size());
+  known.to_peer = call.op == "Send" || call.op == "Recv";
+  known.shape = state.last_call.shape;
+  known.root = call.root;
+  known.bytes = site->last_bytes;
+  head.set_end(end);
+  head.instance = site->current;
+  head.epoch = state.epoch;
+  head.shape = known.shape;
+  const auto& instance = state.instances[static_cast<std::size_t>(head.instance)];
+  head.plain = instance.follows && !instance.last_number;
+}
+
+// A call whose text was taken apart before, by a rank whose communicator and stream are those of its last
+// one.
+bool repeats_known(State& state, int index, std::string_view message) {
+  auto& head = state.heads.at(index);
+  if (head.instance < 0 || head.epoch != state.epoch || message.size() < head.end_length ||
+      !head.ends(message.substr(message.size() - head.end_length)))
+    return false;
+  Parts parts;
+  if (!split_call(message, head.end_length, parts)) return false;
+  const auto& known = known_call(state, parts);
+  if (!known.is(parts.op, parts.middle)) return false;
+  head.shape = known.shape;
+  if (!head.dirty) {
+    head.dirty = true;
+    state.sites[static_cast<std::size_t>(head.site)].last_head = index;
+  }
+  if (known.to_peer) count_peer(state, head.instance, parts.op, known.root, known.bytes);
+  if (head.plain && parts.number == 0) {
+    if (!add_call(state, known.shape, head.instance)) ++state.collectives_left_out;
+    return true;
+  }
+  state.enter(head.site);
   state.time = {};
-  site.current = site.call_instance;
-  site.last_op = last.op_id;
-  site.last_bytes = last.bytes;
-  count_shape(state, state.instances[static_cast<std::size_t>(site.current)], site.current, last.number,
-              last.shape);
+  auto& instance = state.instances[static_cast<std::size_t>(head.instance)];
+  count_shape(state, instance, head.instance, parts.number, known.shape);
+  head.plain = instance.follows && !instance.last_number;
   return true;
 }
 
 }  // namespace
 
-bool collective_by_head(State& state, std::string_view line) {
-  constexpr std::string_view kWord = "] NCCL INFO ";
-  const void* found = std::memchr(line.data(), ']', std::min<std::size_t>(line.size(), 400));
-  if (found == nullptr) return false;
-  const auto close = static_cast<std::size_t>(static_cast<const char*>(found) - line.data());
-  if (!line.substr(close).starts_with(kWord)) return false;
-  const int site = state.heads.find(line.substr(0, close));
-  if (site < 0) return false;
-  auto message = line.substr(close + kWord.size());
+bool collective_by_head(State& state, int head, std::string_view message) {
   if (message.ends_with('\r')) message.remove_suffix(1);
-  if (repeats_last(state, site, message)) return true;
+  if (repeats_known(state, head, message)) return true;
   Call call;
   if (!read_whole(message, call) || !is_operation(call.op)) return false;
-  state.site = site;
+  state.enter(state.heads.at(head).site);
   state.time = {};
   take_call(state, call);
-  remember_call(state, call, message);
+  remember_call(state, state.heads.at(head), call, message);
   return true;
 }
 
@@ -428,8 +486,8 @@ bool choice(State& state, int op, std::uint64_t bytes, Cursor in) {
     if (!in.ok() || first < 0 || last < first || last >= kMaxChannel) return false;
   }
   const auto algorithm = algo_number ? numbered_algorithm(state, *algo_number) : spelled(algo);
-  const auto protocol =
-      proto_number ? (*proto_number < 3 ? kProtocols[*proto_number] : std::string_view{}) : spelled(proto);
+  const auto protocol = proto_number ? (*proto_number < 3 ? kProtocols[*proto_number] : std::string_view{})
+                                     : protocol_name(proto);
   if (algorithm.empty() || protocol.empty()) return false;
   keep_tuning(state, op, bytes, algorithm, protocol, first, last, time);
   return true;

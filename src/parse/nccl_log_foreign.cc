@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/bdf.h"
 #include "base/text.h"
 #include "parse/nccl_log_scan.h"
@@ -80,15 +82,12 @@ bool rccl_banner(State& state, std::string_view line) {
 bool watchdog(State& state, std::string_view line) {
   const auto at = find_from(line, "atchdog caught collective operation timeout", 0);
   if (at == std::string_view::npos) return false;
-  const auto begin = line.rfind("[", at);
-  Cursor rank_in(line.substr(begin == std::string_view::npos ? 0 : begin));
-  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - 1)));
-  auto& made = state.log.notes.back();
+  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - std::min<std::size_t>(at, 1))));
   const auto rank_at = line.substr(0, at).rfind("ank ");
-  if (rank_at != std::string_view::npos && made.count == 1) {
-    Cursor in(line.substr(rank_at + 4));
-    if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank) made.rank = *rank;
-  }
+  if (rank_at == std::string_view::npos) return true;
+  Cursor in(line.substr(rank_at + 4));
+  if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank)
+    state.log.watchdog_ranks.insert(*rank);
   return true;
 }
 
@@ -100,6 +99,23 @@ bool bus_bandwidth(State& state, std::string_view line) {
   if (const auto value = parse_double(trim(line.substr(colon + 1)))) state.log.bus_gbytes_per_s = value;
   state.log.benchmark = true;
   return true;
+}
+
+constexpr std::size_t kMaxSizes = 256;
+
+void measured(State& state, std::optional<std::uint64_t> size, double bus) {
+  auto& log = state.log;
+  if (bus > log.peak_bus_gbytes_per_s.value_or(0)) {
+    log.peak_bus_gbytes_per_s = bus;
+    log.peak_bus_bytes = size.value_or(0);
+  }
+  if (!size) return;
+  if (log.bus_by_size.size() >= kMaxSizes && !log.bus_by_size.contains(*size)) {
+    ++log.bus_sizes_left_out;
+    return;
+  }
+  auto& best = log.bus_by_size[*size];
+  best = std::max(best, bus);
 }
 
 // A result row of nccl-tests: "size count type redop [root] time algbw busbw wrong time algbw busbw wrong".
@@ -114,24 +130,49 @@ bool result_row(State& state, std::string_view text) {
     if ((cells.size() - first) % 4 != 0) continue;
     const auto bus = parse_double(cells[first + 2]);
     if (!bus || *bus > 1e6) return false;
-    if (*bus > state.log.peak_bus_gbytes_per_s.value_or(0)) {
-      state.log.peak_bus_gbytes_per_s = bus;
-      state.log.peak_bus_bytes = *size;
-    }
+    measured(state, size, *bus);
+    // The second half of the row: in place.
+    if (cells.size() >= first + 8)
+      if (const auto in_place = parse_double(cells[first + 6]); in_place && *in_place <= 1e6)
+        measured(state, size, *in_place);
     return true;
   }
   return false;
 }
 
+// The number whose last character stands before `end` (blanks between are passed over).
+std::optional<double> number_before(std::string_view text, std::size_t end) {
+  text = trim(text.substr(0, end));
+  const auto begin = text.find_last_not_of("0123456789.");
+  return parse_double(text.substr(begin == std::string_view::npos ? 0 : begin + 1));
+}
+
+// Other benchmarks' rows: "all-reduce 1073741824 bytes 3258.7 us 329.5 GB/s busbw".
+bool named_bandwidth(State& state, std::string_view text) {
+  if (text.size() > 400) return false;
+  constexpr auto kNone = std::string_view::npos;
+  const bool named = text.find("busbw") != kNone || text.find("bus bandwidth") != kNone;
+  const auto unit = text.find("GB/s");
+  if (!named || unit == kNone || text.find("GB/s", unit + 4) != kNone) return false;
+  const auto bus = number_before(text, unit);
+  if (!bus || *bus <= 0 || *bus > 1e6) return false;
+  const auto bytes = text.find(" bytes");
+  const auto size = bytes == kNone ? std::nullopt : number_before(text, bytes);
+  const bool whole = size && *size >= 1 && *size < 1e15;
+  measured(state, whole ? std::optional(static_cast<std::uint64_t>(*size)) : std::nullopt, *bus);
+  return true;
+}
+
 }  // namespace
 
 void foreign_line(State& state, std::string_view line) {
-  const auto text = trim(line);
-  if (text.empty() || text.size() > 4096) return;
+  if (line.size() > 4096) return;
+  const auto text = trim(trim_message_end(line));
+  if (text.empty()) return;
   if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 64) {
     if (tests_header(state, text.substr(hash)) || bus_bandwidth(state, text)) return;
   }
-  if (rccl_banner(state, text) || result_row(state, text)) return;
+  if (rccl_banner(state, text) || result_row(state, text) || named_bandwidth(state, text)) return;
   watchdog(state, text);
 }
 

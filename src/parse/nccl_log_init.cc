@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/cpuset.h"
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"
@@ -120,7 +122,12 @@ bool communicator_line(State& state, std::string_view text) {
   const auto at = text.find("comm ");
   if (at == std::string_view::npos || at > 96) return false;
   Cursor in(text.substr(at + 5));
-  const auto f = read_fields(in);
+  auto f = read_fields(in);
+  if (in.at_end() && f.bus_id &&
+      !text.ends_with("- ")) {  // every version ends such a line with what happened
+    f.bus_id = f.comm_id = std::nullopt;
+    ++state.log.cut;
+  }
   if (f.rank < 0) return f.pointer.has_value();  // "NVLS comm 0x… headRank …" and the like
   const auto status = in.rest();
   if (state.unterminated && status.empty() && text.find("MNNVL ") == std::string_view::npos) return false;
@@ -138,7 +145,7 @@ bool communicator_line(State& state, std::string_view text) {
     state.instances.back().site = state.site;
     site->instances.push_back(index);
   }
-  site->call_instance = -1;  // a pointer may name another communicator from here on
+  ++state.epoch;  // a pointer may name another communicator from here on
   auto& instance = state.instances[static_cast<std::size_t>(index)];
   store(instance, f);
   const bool ends =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/text.h"
 #include "parse/nccl_log_scan.h"
@@ -12,14 +13,14 @@ namespace topotune::parse::log {
 namespace {
 
 using Understand = bool (*)(State&, std::string_view);
-struct Head {
+struct Words {
   std::string_view word;
   Understand understand;
 };
 
 bool known(State&, std::string_view) { return true; }
 
-constexpr Head kHeads[] = {
+constexpr Words kHeads[] = {
     // Identity and start
     {"NCCL version", version_line},
     {"RCCL version", version_line},
@@ -337,16 +338,44 @@ constexpr Head kHeads[] = {
     {"Dropping", known},
     {"- ", known}};
 
-// The table by first character, in its order.
+// The table's entries that may fit a message, by its first eight characters: found once for each of them.
 class HeadIndex {
  public:
-  HeadIndex() {
+  HeadIndex() : kept_(kSlots) {
     for (const auto& head : kHeads) by_first_[static_cast<unsigned char>(head.word.front())].push_back(&head);
   }
-  const std::vector<const Head*>& at(char c) const { return by_first_[static_cast<unsigned char>(c)]; }
+
+  // The first entry of the table that `text` begins with; null: none.
+  const Words* find(std::string_view text) {
+    const auto& all = by_first_[static_cast<unsigned char>(text.front())];
+    if (text.size() < kKey) return first_of(all, text);
+    std::uint64_t key;
+    std::memcpy(&key, text.data(), kKey);
+    auto& slot = kept_[mix(key) % kSlots];
+    if (slot.key != key) {  // another text may have been here: the last one stays
+      slot.key = key;
+      slot.heads.clear();
+      for (const auto* head : all)
+        if (text.substr(0, kKey).starts_with(head->word.substr(0, kKey))) slot.heads.push_back(head);
+    }
+    return first_of(slot.heads, text);
+  }
 
  private:
-  std::array<std::vector<const Head*>, 256> by_first_;
+  static constexpr std::size_t kKey = 8, kSlots = 1024;
+  struct Slot {
+    std::uint64_t key = 0;
+    std::vector<const Words*> heads;
+  };
+
+  static const Words* first_of(const std::vector<const Words*>& heads, std::string_view text) {
+    const auto found =
+        std::ranges::find_if(heads, [&](const Words* head) { return text.starts_with(head->word); });
+    return found == heads.end() ? nullptr : *found;
+  }
+
+  std::array<std::vector<const Words*>, 256> by_first_;
+  std::vector<Slot> kept_;
 };
 
 // "transport/net.cc:1302 -> 6 [Progress Thread]": an error on its way out.
@@ -403,14 +432,10 @@ bool understand(State& state, const LogRecord& record) {
   if (start > 0 && text.starts_with("+ ")) return graph_indented(state, message);
   if (const auto* site = state.here(); site != nullptr && site->problem >= 0 && unwinding(state, text))
     return true;
-  static const HeadIndex index;
-  bool fits = false;
-  for (const auto* head : index.at(text.front())) {
-    if (!text.starts_with(head->word)) continue;
-    if (head->understand(state, text)) return true;
-    fits = true;
-    break;
-  }
+  thread_local HeadIndex index;
+  const auto* head = index.find(text);
+  if (head != nullptr && head->understand(state, text)) return true;
+  const bool fits = head != nullptr;
   if (fits && text.front() != '[' && !text.starts_with("nccl") && !text.starts_with("Setting")) return false;
   return tuning_line(state, text) || unwinding(state, text) || with_place(text) || table_row(text) ||
          text.find(" set by environment to ") != std::string_view::npos || fits;

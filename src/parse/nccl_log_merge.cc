@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "model/nccl_traffic.h"
+#include "parse/nccl_log_damage.h"
 #include "parse/nccl_log_scan.h"
 #include "parse/nccl_log_state.h"
 
@@ -47,7 +48,7 @@ std::optional<int> known(int value) { return value < 0 ? std::nullopt : std::opt
 
 class Merger {
  public:
-  explicit Merger(const State& state) : s_(state), out_(state.log) {}
+  explicit Merger(const State& state) : s_(state), out_(state.log), true_site_(true_sites(state)) {}
 
   NcclLog run() {
     make_groups();
@@ -74,6 +75,9 @@ class Merger {
   const Instance& instance(int i) const { return s_.instances[static_cast<std::size_t>(i)]; }
   const Scope& scope(int i) const { return s_.scopes[static_cast<std::size_t>(i)]; }
   const Site& site(int i) const { return s_.sites[static_cast<std::size_t>(i)]; }
+  // The site that lines with this head come from; -1: not known.
+  int where(int site) const { return site < 0 ? site : true_site_[static_cast<std::size_t>(site)]; }
+  int only_group_of(int at) const;
   Group& group(int i) { return groups_[static_cast<std::size_t>(i)]; }
 
   int group_for(std::optional<std::uint64_t> id, int nranks);
@@ -105,6 +109,7 @@ class Merger {
 
   const State& s_;
   NcclLog out_;
+  std::vector<int> true_site_;
   std::vector<Group> groups_;
   std::vector<int> group_of_instance_, group_of_scope_;
   int implicit_ = -1, main_ = -1;
@@ -153,8 +158,15 @@ void Merger::make_groups() {
     if (g < 0) continue;
     group(g).instances.push_back(static_cast<int>(i));
     if (s_.instances[i].rank >= 0)
-      group(g).site_of_rank.try_emplace(s_.instances[i].rank, s_.instances[i].site);
+      if (const int at = where(s_.instances[i].site); at >= 0)
+        group(g).site_of_rank.try_emplace(s_.instances[i].rank, at);
   }
+}
+
+// The group of a site that speaks of one communicator only; -1: none or several.
+int Merger::only_group_of(int at) const {
+  if (at < 0 || site(at).instances.size() != 1) return -1;
+  return group_of_instance_[static_cast<std::size_t>(site(at).instances.front())];
 }
 
 // Lines whose communicator nobody named belong to the only one there is, else to one of their own.
@@ -164,6 +176,7 @@ void Merger::bind_scopes() {
   for (std::size_t i = 0; i < s_.scopes.size(); ++i) {
     const auto& sc = s_.scopes[i];
     int g = sc.instance >= 0 ? group_of_instance_[static_cast<std::size_t>(sc.instance)] : -1;
+    if (g < 0 && where(sc.site) != sc.site) g = only_group_of(where(sc.site));
     const bool fits = only >= 0 && (sc.me < 0 || sc.me < groups_[0].nranks);
     if (g < 0 && fits) g = only;
     if (g < 0) {
@@ -175,7 +188,7 @@ void Merger::bind_scopes() {
     }
     group_of_scope_[i] = g;
     group(g).scopes.push_back(static_cast<int>(i));
-    if (sc.me >= 0 && sc.site >= 0) group(g).site_of_rank.try_emplace(sc.me, sc.site);
+    if (const int at = where(sc.site); sc.me >= 0 && at >= 0) group(g).site_of_rank.try_emplace(sc.me, at);
   }
 }
 
@@ -298,13 +311,15 @@ void Merger::ranks_of(int index) {
   for (const int i : g.instances) {
     const auto& in = instance(i);
     if (in.rank < 0) continue;
-    auto& r = at(in.rank, in.site);
+    if (in.site >= 0 && where(in.site) < 0) continue;
+    auto& r = at(in.rank, where(in.site));
     if (in.gpu >= 0) r.gpu = in.gpu;
     if (in.nvml >= 0) r.nvml = in.nvml;
     if (in.bus_id) r.bdf = bdf_of_bus_id(*in.bus_id);
   }
   for (const int i : g.scopes)
-    if (scope(i).me >= 0) at(scope(i).me, scope(i).site);
+    if (scope(i).me >= 0 && (scope(i).site < 0 || where(scope(i).site) >= 0))
+      at(scope(i).me, where(scope(i).site));
   if (index == main_ && s_.header_ranks > 0 && (g.nranks < 0 || g.nranks == s_.header_ranks))
     for (std::size_t i = 0; i < s_.sites.size(); ++i)
       if (s_.sites[i].rank_hint >= 0) at(s_.sites[i].rank_hint, static_cast<int>(i));
@@ -343,10 +358,10 @@ void Merger::list_ranks() {
     std::ranges::sort(out_.ranks, {}, &model::LogRank::rank);
     return;
   }
-  for (const auto& [key, text] : s_.bracket_of_rank) {
-    auto& kept =
-        brackets_[group_of_scope_[static_cast<std::size_t>(key >> 24U)]][static_cast<int>(key & 0xffffffU)];
-    if (kept.empty() || text < kept) kept = text;
+  for (const auto& [key, bracket] : s_.bracket_of_rank) {
+    if (bracket.length == 0) continue;
+    auto& kept = brackets_[group_of_scope_[key.scope]][static_cast<int>(key.rank)];
+    if (kept.empty() || bracket.view() < kept) kept = std::string(bracket.view());
   }
   if (main_ >= 0) ranks_of(main_);
   for (std::size_t i = 0; i < groups_.size(); ++i)
@@ -526,13 +541,15 @@ void Merger::list_collectives() {
   for (std::size_t gi = 0; gi < groups_.size(); ++gi) {
     const auto& g = groups_[gi];
     std::map<int, std::uint64_t> most, sum;
-    for (const int i : g.instances) {
-      const auto& calls = instance(i).calls;
-      for (std::size_t shape = 0; shape < calls.size(); ++shape) {
-        if (calls[shape] == 0) continue;
+    for (std::size_t shape = 0; shape < s_.calls.size(); ++shape) {
+      const auto& calls = s_.calls[shape];
+      for (const int i : g.instances) {
+        if (static_cast<std::size_t>(i) >= calls.size()) break;  // instances are in rising order
+        const auto n = calls[static_cast<std::size_t>(i)];
+        if (n == 0) continue;
         auto& m = most[static_cast<int>(shape)];
-        m = std::max<std::uint64_t>(m, calls[shape]);
-        sum[static_cast<int>(shape)] += calls[shape];
+        m = std::max<std::uint64_t>(m, n);
+        sum[static_cast<int>(shape)] += n;
       }
     }
     for (const auto& [shape, calls] : most) {
@@ -651,8 +668,11 @@ void Merger::fix_mismatches() {
 std::vector<std::string> Merger::hosts_in_order() const {
   std::vector<std::string> list;
   std::set<int> seen;
-  for (const auto& w : s_.sites)
-    if (w.host != 0 && seen.insert(w.host).second) list.push_back(s_.hosts[w.host]);
+  for (std::size_t i = 0; i < s_.sites.size(); ++i) {
+    const int host = s_.sites[i].host;
+    if (true_site_[i] == static_cast<int>(i) && host != 0 && seen.insert(host).second)
+      list.push_back(s_.hosts[host]);
+  }
   return list;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"
 #include "parse/nccl_log_scan.h"

@@ -105,8 +105,10 @@ std::string_view KnownHosts::longest_suffix(std::string_view token) const {
 std::string_view trim_message_end(std::string_view text) {
   while (!text.empty()) {
     const char c = text.back();
-    if (is_space(c) || c == '\0' || (c == '*' && text.ends_with("**")) || c == '\x1b') {
+    if (is_space(c) || c == '\0' || c == '\x1b') {
       text.remove_suffix(1);
+    } else if (text.ends_with("**")) {
+      text.remove_suffix(2);
     } else if (c == 'm' && text.ends_with("\x1b[0m")) {
       text.remove_suffix(4);
     } else if (c == '*' && text.size() == 1) {
@@ -240,6 +242,31 @@ void RecordReader::fix_glued_host(Mark& mark) const {
   mark.record.host = known;
 }
 
+namespace {
+
+// "…[1,3]<stdout>:": the launcher's tag belongs to the record that follows on the same line.
+std::string_view without_tag(std::string_view text) {
+  if (!text.ends_with(">:")) return text;
+  const auto open = text.rfind('[');
+  if (open == kNone || text.size() - open > 40 || text.find('<', open) == kNone) return text;
+  return text.substr(0, open);
+}
+
+}  // namespace
+
+// A launcher's tag and the head, where they may stand before other lines too: no time, no other program's
+// words.
+std::size_t RecordReader::repeated_head(const Mark& mark) const {
+  constexpr std::string_view kWord = "] NCCL INFO ";
+  const auto& r = mark.record;
+  if (r.level != LogLevel::info || !r.dev || !r.time.empty() || mark.start > 24) return 0;
+  const auto tag = line_.substr(0, mark.start);
+  const auto digits = static_cast<std::size_t>(std::ranges::count_if(tag, is_digit));
+  if (digits > 8 || tag.find_first_of("{\"") != kNone) return 0;
+  const auto end = mark.message - std::min(mark.message, kWord.size());
+  return line_.substr(end).starts_with(kWord) ? end : 0;
+}
+
 bool RecordReader::next(LogRecord& record) {
   if (!started_) {
     started_ = true;
@@ -252,6 +279,7 @@ bool RecordReader::next(LogRecord& record) {
     foreign_ = line_.substr(0, more_ ? ahead_.start : kNone);
     ahead_.record.shared_line = false;
     if (more_) ahead_.record.time = time_before(foreign_);
+    if (more_ && head_length_ == 0) head_length_ = repeated_head(ahead_);
   }
   if (!more_) return false;
   Mark mark = ahead_;
@@ -264,8 +292,9 @@ bool RecordReader::next(LogRecord& record) {
   if (more_ && !ahead_.record.host.empty()) fix_glued_host(ahead_);
   ahead_.record.shared_line = true;
   record = mark.record;
-  record.message =
-      trim_message_end(line_.substr(mark.message, (more_ ? ahead_.start : line_.size()) - mark.message));
+  auto message = line_.substr(mark.message, (more_ ? ahead_.start : line_.size()) - mark.message);
+  if (more_) message = without_tag(message);
+  record.message = trim_message_end(message);
   return true;
 }
 

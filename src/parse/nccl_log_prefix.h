@@ -47,7 +47,8 @@ class RecordReader {
   bool next(LogRecord& record);
   // What stands before the first record; the whole line when there is none.
   std::string_view foreign() const { return foreign_; }
-  // Length of "host:pid:tid [dev" when the line begins with it and goes on with "] NCCL INFO "; else 0.
+  // Length of "host:pid:tid [dev", with a launcher's tag before it, when the line begins so and goes on with
+  // "] NCCL INFO "; else 0. Other lines may begin with the same text.
   std::size_t head_length() const { return head_length_; }
 
  private:
@@ -62,6 +63,7 @@ class RecordReader {
   bool banner_at(std::size_t word, Mark& mark) const;
   bool read_head(std::size_t end, std::size_t floor, Mark& mark) const;
   void fix_glued_host(Mark& mark) const;
+  std::size_t repeated_head(const Mark& mark) const;
 
   std::string_view line_;
   const KnownHosts& hosts_;

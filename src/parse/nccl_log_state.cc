@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "base/text.h"
 #include "parse/nccl_log_scan.h"
@@ -47,6 +48,16 @@ bool ChannelSet::contains(int channel) const {
   const auto bit = std::uint64_t{1} << (static_cast<unsigned>(channel) % 64U);
   if (word < low_.size()) return (low_[word] & bit) != 0;
   return word - 2 < high_.size() && (high_[word - 2] & bit) != 0;
+}
+
+void State::catch_up() {
+  auto& to = sites[static_cast<std::size_t>(site)];
+  auto& head = heads.at(std::exchange(to.last_head, -1));
+  head.dirty = false;
+  to.current = head.instance;
+  const auto& shape = shapes[static_cast<std::size_t>(head.shape)];
+  to.last_op = static_cast<int>(shape.op);
+  to.last_bytes = shape.count * model::datatype_bytes(ops[static_cast<int>(shape.datatype)]).value_or(0);
 }
 
 int site_of(State& state, const LogRecord& record) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "model/nccl_log.h"
 #include "parse/nccl_log_heads.h"
 #include "parse/nccl_log_prefix.h"
+#include "parse/nccl_log_table.h"
 
 // What the parser remembers between lines. Everything here is bounded by ranks x channels or by a stated
 // limit.
@@ -28,6 +30,7 @@ inline constexpr std::size_t kMaxBrackets = std::size_t{1} << 20U;
 inline constexpr std::size_t kMaxProblems = 4096;
 inline constexpr std::size_t kMaxTexts = 64;  // different texts of one kind of note
 inline constexpr std::size_t kMaxSteps = 100000;
+inline constexpr std::size_t kMaxCounters = std::size_t{1} << 26U;  // of calls by shape and rank
 
 inline std::uint64_t mix(std::uint64_t h) {
   h ^= h >> 31U;
@@ -76,7 +79,8 @@ struct Scope {
   std::vector<Tree> trees;
   std::vector<Link> links;
   std::vector<Ring> rings;
-  int ring_channels = 0;  // NN of "Channel 00/NN :"
+  int bracket_from = -1, bracket_to = -1;  // ranks whose brackets were kept last
+  int ring_channels = 0;                   // NN of "Channel 00/NN :"
 };
 
 // One rank's handle of one communicator.
@@ -89,7 +93,6 @@ struct Instance {
   int nnodes = -1, channels = -1, p2p_channels = -1, nvls_channels = -1, collnet_channels = -1;
   bool mnnvl = false, initialised = false, finished = false;
   double init_seconds = -1;
-  std::vector<std::uint32_t> calls;  // by shape
   std::optional<std::uint64_t> last_number;
   int last_shape = -1;
   bool follows = false;  // another rank's calls make the timeline
@@ -98,8 +101,9 @@ struct Instance {
 // One (host, process, device) of the log: what a prefix names.
 struct Site {
   int host = 0, pid = -1, dev = -1;
-  int current = -1;  // the communicator that this site last spoke of
-  int pending = -1;  // scope whose communicator is not yet told
+  std::uint64_t records = 0;  // taken apart
+  int current = -1;           // the communicator that this site last spoke of
+  int pending = -1;           // scope whose communicator is not yet told
   std::vector<int> instances;
   std::string cpus;
   int version = -1;    // index into State::versions
@@ -109,9 +113,7 @@ struct Site {
   // The last collective, for tuning lines that do not name theirs.
   int last_op = 0;
   std::uint64_t last_bytes = 0;
-  // The end of its last call, "0x… [nranks=8] stream 0x…", and the communicator it names.
-  std::string call_end;
-  int call_instance = -1;
+  int last_head = -1;  // that counted calls of which the fields above do not know yet
   // Problem whose unwinding ("-> 3") is being printed.
   int problem = -1;
 };
@@ -170,6 +172,22 @@ struct ShapeHash {
   }
 };
 
+// What the middle of a call's line says, " count 16 datatype 7 op 0 root 0 comm ", once it was taken apart.
+struct KnownCall {
+  std::array<char, 32> op{};
+  std::array<char, 88> middle{};
+  std::uint8_t op_length = 0, middle_length = 0;
+  bool to_peer = false;  // Send or Recv: `root` is the peer
+  std::int32_t shape = -1;
+  std::uint64_t root = 0, bytes = 0;
+
+  bool is(std::string_view name, std::string_view text) const {
+    return name.size() == op_length && text.size() == middle_length &&
+           std::memcmp(op.data(), name.data(), op_length) == 0 &&
+           std::memcmp(middle.data(), text.data(), middle_length) == 0;
+  }
+};
+
 struct TuningKey {
   std::uint64_t bytes;
   int op, algorithm, protocol, first, last;
@@ -182,6 +200,20 @@ struct PeerKey {
 };
 struct PeerHash {
   std::size_t operator()(const PeerKey& k) const { return mix((std::uint64_t{k.instance} << 32U) | k.peer); }
+};
+
+// What stands in brackets behind a rank: "7", "1a000".
+struct Bracket {
+  std::array<char, 10> text{};
+  std::uint8_t length = 0;
+  std::string_view view() const { return {text.data(), length}; }
+};
+struct RankKey {
+  std::uint32_t scope, rank;
+  bool operator==(const RankKey&) const = default;
+};
+struct RankHash {
+  std::size_t operator()(const RankKey& k) const { return mix((std::uint64_t{k.scope} << 32U) | k.rank); }
 };
 
 struct RunningTimeline {
@@ -204,25 +236,25 @@ struct State {
   StringMap<int> site_ids;  // "host\0pid\0dev"
   std::vector<Instance> instances;
   std::vector<Scope> scopes;
-  std::unordered_map<EdgeKey, LocalEdge, EdgeHash> edges;
-  std::unordered_map<EdgeKey, NetConnection, EdgeHash> net;
+  Table<EdgeKey, LocalEdge, EdgeHash> edges;
+  Table<EdgeKey, NetConnection, EdgeHash> net;
   std::vector<ShapeKey> shapes;
+  std::vector<std::vector<std::uint32_t>> calls;  // by shape, then by instance
+  std::size_t counters = 0;                       // in `calls`
+  std::uint32_t epoch = 0;                        // counts lines that may give a pointer another meaning
   // The last operation and shape: the ranks print the same one after another.
   struct LastCall {
     std::string op;
     int op_id = 0, shape = -1;
     ShapeKey key{};
-    // The text of the last whole call: up to the send buffer, and from the count to the communicator. A line with the
-    // same texts says the same.
-    std::string front, middle;
-    std::uint64_t number = 0, bytes = 0;
   } last_call;
+  std::vector<KnownCall> known_calls;  // by the hash of their text; a later one takes an earlier one's place
   std::unordered_map<ShapeKey, int, ShapeHash> shape_ids;
   std::vector<int> type_ids;  // names of the datatypes, by number
   std::uint64_t collectives_left_out = 0;
   std::unordered_map<std::uint64_t, RunningTimeline> timelines;  // by communicator (id, else size)
   std::size_t steps = 0;
-  std::unordered_map<PeerKey, std::uint64_t, PeerHash> sent, received;  // bytes of Send and Recv
+  Table<PeerKey, std::uint64_t, PeerHash> sent, received;  // bytes of Send and Recv
   std::map<TuningKey, model::LogTuning> tuning;
   std::vector<SeenVersion> versions;
   StringMap<int> problem_ids, setting_ids;
@@ -233,7 +265,7 @@ struct State {
   std::set<std::string> plugins;
   std::optional<int> bracket_bus_ids;  // 1: brackets hold PCI bus ids, 0: device indices, by version
   bool bracket_hex_seen = false;
-  std::unordered_map<std::uint64_t, std::string> bracket_of_rank;  // (scope, rank) -> text
+  Table<RankKey, Bracket, RankHash> bracket_of_rank;
   struct Called {
     std::uint64_t number;
     int shape, instance;
@@ -253,6 +285,13 @@ struct State {
   std::string_view time;
   bool unterminated = false;  // the input's last line, without an end: it may be cut anywhere
 
+  // The current record is of this site.
+  void enter(int where) {
+    site = where;
+    if (where >= 0) ++sites[static_cast<std::size_t>(where)].records;
+    if (where >= 0 && sites[static_cast<std::size_t>(where)].last_head >= 0) catch_up();
+  }
+  void catch_up();
   Site* here() { return site < 0 ? nullptr : &sites[static_cast<std::size_t>(site)]; }
   Instance* current_instance() {
     auto* s = here();
@@ -276,8 +315,8 @@ bool understand(State& state, const LogRecord& record);
 void add_problem(State& state, const LogRecord& record);
 // "AllReduce: opCount …" and "AllReduce: N Bytes -> Algo …" (nccl_log_coll.cc).
 bool collective_line(State& state, std::string_view message);
-// A whole line that is nothing but a known head and a collective; false: it has to be taken apart.
-bool collective_by_head(State& state, std::string_view line);
+// The message of a line with a known head is nothing but a collective; false: it has to be taken apart.
+bool collective_by_head(State& state, int head, std::string_view message);
 bool tuning_line(State& state, std::string_view message);
 // Lines of other programs that help: nccl-tests, PyTorch, RCCL's continuation lines (nccl_log_foreign.cc).
 void foreign_line(State& state, std::string_view line);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "checks/causes.h"
 
@@ -58,6 +59,9 @@ TEST(Fleet, TheOddNodeIsNamedWithFactAndSource) {
   EXPECT_EQ(report.outliers[0].source, "/sys/bus/pci/devices/0000:23:00.0");
   EXPECT_EQ(report.outliers[1].node, "d");
   EXPECT_EQ(report.outliers[1].rule, "FLEET01");
+  std::set<std::string> rules;
+  for (const auto& finding : report.diagnosis.findings) rules.insert(finding.rule);
+  EXPECT_THAT(rules, testing::ElementsAre("FLEET01", "FLEET06"));
 }
 
 TEST(Fleet, TwoNodesHaveADifferenceButNoMajority) {
@@ -195,6 +199,8 @@ std::string differs(const std::function<void(Machine&)>& change) {
   const auto report = compare_fleet(nodes);
   if (report.outliers.size() != 1) return "";
   const auto& o = report.outliers[0];
+  EXPECT_EQ(report.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(report.diagnosis.findings.empty() ? "" : report.diagnosis.findings[0].rule, o.rule);
   return o.rule + " " + o.key + ": " + o.value + ", not " + o.expected;
 }
 
@@ -241,6 +247,7 @@ std::vector<FleetNode> measured(const std::vector<double>& values, bool larger =
 
 std::string slow_node(const std::vector<FleetNode>& nodes) {
   const auto report = compare_fleet(nodes);
+  EXPECT_EQ(report.diagnosis.findings.size(), report.outliers.size());
   return report.outliers.size() == 1 ? report.outliers[0].node : "";
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "checks/language.h"
 #include "parse/nccl_log.h"
 
 namespace topotune::checks {
@@ -21,7 +22,13 @@ std::string warning(std::string_view message, std::string_view source = "x.cc:1"
 }
 
 model::Diagnosis diagnose(std::string_view text, const model::Machine* machine = nullptr) {
-  return diagnose_log(parse::parse_nccl_log(text), machine, "job.log");
+  const auto d = diagnose_log(parse::parse_nccl_log(text), machine, "job.log");
+  for (const auto& f : d.findings)
+    for (const auto& said : {f.title, f.impact, f.remedy}) {
+      const auto translated = is_prose(said) ? translated_message(said) : said;
+      EXPECT_TRUE(translated) << f.rule << " has no Chinese text for: " << said;
+    }
+  return d;
 }
 
 const model::Finding* find(const model::Diagnosis& d, std::string_view rule) {
@@ -184,6 +191,16 @@ TEST(LogRules, ASlowPciLinkInNcclsGraph) {
             nullptr);
 }
 
+TEST(LogRules, AnIdleLinkIsNoFaultWhereTheCurrentSpeedIsRead) {
+  const auto text = [](std::string_view version) {
+    return line("a", 0, fmt::format("NCCL version {}+cuda13.0", version)) +
+           line("a", 0, "=== System : maxBw 2.0 totalBw 24.0 ===") + line("a", 0, "CPU/0 (1/1/2)") +
+           line("a", 0, "+ PCI[2.0] - GPU/1000 (0)");
+  };
+  EXPECT_EQ(severity(diagnose(text("2.28.9")), "LOG16"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(text("2.30.7")), "LOG16"), Severity::info);
+}
+
 TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
   std::string text;
   for (int r = 0; r < 3; ++r)
@@ -256,6 +273,61 @@ TEST(LogRules, MoreNodesThanHosts) {
   EXPECT_EQ(severity(with("2"), "CONT07"), Severity::warn);
   EXPECT_EQ(find(with("1"), "CONT07"), nullptr);
   EXPECT_THAT(with("1").checked, testing::Contains("CONT07"));
+}
+
+TEST(LogRules, SilentOnAGoodLog) {
+  const std::string good = line("a", 0, "Channel 00 : 0[0] -> 1[1] via P2P/CUMEM") +
+                           line("a", 1, "Channel 00 : 1[1] -> 0[0] via P2P/CUMEM") +
+                           line("a", 0, "Connected all rings");
+  const auto d = diagnose(kNvlinkGraph + good);
+  for (const char* rule : {"LOG05", "LOG06", "LOG15", "LOG16", "LOG21", "LOG23"})
+    EXPECT_EQ(find(d, rule), nullptr) << rule;
+}
+
+TEST(LogRules, GpuDirectOnBothSidesOneSideOrNone) {
+  const auto sides = [](std::string_view send, std::string_view receive) {
+    return diagnose(
+        line("a", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [send] via NET/IB/0{}", send)) +
+        line("b", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [receive] via NET/IB/0{}", receive)));
+  };
+  EXPECT_NE(find(sides("", ""), "LOG01"), nullptr);
+  EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG01"), nullptr);
+  EXPECT_NE(find(sides("/GDRDMA", ""), "LOG02"), nullptr);
+  EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG02"), nullptr);
+}
+
+TEST(LogRules, TheWatchdogNamesWhoWaited) {
+  std::string text;
+  for (int r = 0; r < 3; ++r)
+    text += line(
+        "a", r,
+        fmt::format("comm 0x{} rank {} nranks 3 cudaDev {} busId {}000 - Init COMPLETE", r + 1, r, r, r + 1));
+  EXPECT_EQ(find(diagnose(text), "LOG21"), nullptr);
+  text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
+  EXPECT_NE(find(diagnose(text), "LOG21"), nullptr);
+}
+
+TEST(LogRules, TheCostOfASwitchIsMeasuredWhereItWas) {
+  auto log =
+      parse::parse_nccl_log(kNvlinkGraph + line("a", 0, "NCCL_P2P_DISABLE set by environment to 1") + kShm);
+  EXPECT_THAT(find(diagnose_log(log, nullptr, "x"), "LOG06")->impact, testing::HasSubstr("host memory"));
+  log.costs.push_back({{"NCCL_P2P_DISABLE=1"}, 1U << 30U, 26.9, 329.5, 30.0, 20.0});
+  const auto d = diagnose_log(log, nullptr, "x");
+  EXPECT_EQ(
+      find(d, "LOG06")->impact,
+      "measured: 26.9 GB/s with NCCL_P2P_DISABLE=1, 329.5 without it (bus bandwidth at 1073741824 bytes)");
+  EXPECT_EQ(find(d, "LOG05")->remedy, "remove NCCL_P2P_DISABLE");
+}
+
+TEST(LogRules, RemediesAreWords) {
+  for (const std::string_view text : {"Call to posix_fallocate failed : No space left on device",
+                                      "Call to ibv_create_cq failed with error Cannot allocate memory"}) {
+    const auto d = diagnose(warning(text));
+    ASSERT_FALSE(d.findings.empty());
+
+    EXPECT_NE(d.findings[0].remedy.find("shm") == std::string::npos,
+              d.findings[0].remedy.find("ulimit") == std::string::npos);
+  }
 }
 
 }  // namespace

@@ -4,8 +4,8 @@ EXPECT: NCCL 2.27.3, CUDA 12.9
 EXPECT: 2 ranks on 1 node, 2 channels
 EXPECT: SHM/direct/direct, 2 channels
 EXPECT: error LOG06
-EXPECT: NVLink exists between these GPUs
-EXPECT: NCCL_P2P_DISABLE=1
+EXPECT: NCCL_P2P_DISABLE=1: NVLink exists between these GPUs
+EXPECT: measured here: 11.5 GB/s
 
 NAME: findings do not set the exit status unless asked
 RUN: topotune log $DATA/logs/p2p_off.log --json --fail-on error
@@ -57,7 +57,7 @@ STDERR: hint:
 NAME: a file that is not there
 RUN: topotune log /nonexistent.log
 STATUS: 3
-STDERR: /nonexistent.log
+STDERR: topotune: /nonexistent.log: No such file
 
 NAME: no file
 RUN: topotune log
@@ -73,3 +73,75 @@ STDERR: the command ended with 7
 NAME: a command that makes no log
 RUN: topotune log --run -- true
 STDERR: made no NCCL log
+
+NAME: what a variable costs: the command once more without it
+RUN: NCCL_P2P_DISABLE=1 topotune log --run --ab -- sh -c 'f=$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/"); if [ "$NCCL_P2P_DISABLE" ]; then cp $DATA/logs/p2p_off.log "$f"; else cp $DATA/logs/nvlink.log "$f"; fi'
+EXPECT: NCCL_P2P_DISABLE=1: 11.5 GB/s with it, 150.2 without it, at 4.0 MiB (8 %)
+EXPECT: error LOG06
+EXPECT: measured: 11.5 GB/s with NCCL_P2P_DISABLE=1, 150.2 without it (bus bandwidth at 4194304 bytes)
+STDERR: once more without NCCL_P2P_DISABLE
+
+NAME: a variable in the command itself is taken out of it
+RUN: topotune log --run --ab --json -- env NCCL_P2P_DISABLE=1 sh -c 'f=$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/"); if [ "$NCCL_P2P_DISABLE" ]; then cp $DATA/logs/p2p_off.log "$f"; else cp $DATA/logs/nvlink.log "$f"; fi; echo of the job' | python3 -m json.tool
+EXPECT: "without_bus_gbytes_per_s": 150.25
+STDERR: of the job
+
+NAME: a variable that cannot be taken away is said, not compared
+RUN: topotune log --run --ab -- sh -c 'cp $DATA/logs/p2p_off.log "$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/")"'
+EXPECT: error LOG06
+STDERR: holds in the second run too
+NOT: without it
+
+NAME: without --ab it is said how to measure
+RUN: topotune log --run -- sh -c 'cp $DATA/logs/p2p_off.log "$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/")"'
+STDERR: --ab runs the command once more without NCCL_P2P_DISABLE
+
+NAME: the job's rows on its own output are read
+RUN: topotune log --run -- sh -c 'head -5 $DATA/logs/nvlink.log > "$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/")"; echo "all-reduce 1073741824 bytes 3258.7 us 329.5 GB/s busbw"'
+EXPECT: all-reduce
+EXPECT: best bus bandwidth 329.50 GB/s, at 1.0 GiB
+EXPECT: the command took
+
+NAME: a job that leaves a process behind is not waited for
+RUN: topotune log --run -- sh -c 'head -5 $DATA/logs/nvlink.log > "$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/x/;s/%p/1/")"; sleep 60 & echo started' 2>&1 | head -1
+EXPECT: started
+
+NAME: --ab without --run
+RUN: topotune log --ab $DATA/logs/nvlink.log
+STATUS: 64
+STDERR: need --run
+
+NAME: zstd
+RUN: zstd -qc $DATA/logs/nvlink.log > $TMP/a.zst; topotune log $TMP/a.zst | tail -n +2
+SAME: topotune log - < $DATA/logs/nvlink.log | tail -n +2
+
+NAME: one line of many megabytes
+RUN: (cat $DATA/logs/nvlink.log; head -c 300000000 /dev/zero | tr '\0' 'x'; echo; echo 'box:700:750 [0] NCCL INFO NCCL_DEBUG set by environment to INFO') | topotune log - --json
+EXPECT: "version": "2.27.3"
+EXPECT: "overlong": 1
+EXPECT: NCCL_DEBUG
+
+NAME: NULs
+RUN: (cat $DATA/logs/nvlink.log; head -c 5000 /dev/zero; cat $DATA/logs/nvlink.log) | topotune log - --fail-on warn
+EXPECT: P2P/CUMEM, 12 channels
+
+NAME: a growing log is explained when it ends, against a machine too
+RUN: cat $DATA/logs/p2p_off.log | topotune log --follow -
+EXPECT: error LOG06
+
+NAME: a long log in a folder and alone is no work for the other readers
+RUN: mkdir m; for i in $(seq 300); do cat $DATA/logs/p2p_off.log; done > m/job.log; topotune check m --json | head -c 40; topotune check m/job.log
+STATUS: 2
+EXPECT: topotune.findings/1
+EXPECT: LOG06
+
+NAME: a comparison as JSON
+RUN: topotune log --json --compare $DATA/logs/nvlink.log $DATA/logs/p2p_off.log
+EXPECT: topotune.nccl-log-diff/1
+EXPECT: "what": "NCCL_P2P_DISABLE"
+EXPECT: "best"
+
+NAME: the calls in their order as JSON
+RUN: topotune log --json --timeline $DATA/logs/nvlink.log
+EXPECT: "timeline"
+EXPECT: "op": "AllReduce"

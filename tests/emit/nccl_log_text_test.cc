@@ -76,10 +76,25 @@ TEST(NcclLogText, ComparisonShowsDifferencesOnly) {
   const auto a = two_ranks("P2P/CUMEM", 24);
   auto b = two_ranks("SHM/direct/direct", 4);
   b.env.push_back({"NCCL_P2P_DISABLE", "1", model::SettingBy::environment, 1, {}, {}});
-  const auto text = nccl_log_compare(a, "a", b, "b");
+  const auto text = nccl_log_compare_text(compare_nccl_logs(a, "a", b, "b"));
   EXPECT_THAT(text, HasSubstr("NCCL_P2P_DISABLE"));
   EXPECT_THAT(text, HasSubstr("P2P/CUMEM x24"));
-  EXPECT_THAT(nccl_log_compare(a, "a", a, "a"), HasSubstr("no difference"));
+  EXPECT_THAT(nccl_log_compare_text(compare_nccl_logs(a, "a", a, "a")), HasSubstr("no difference"));
+}
+
+TEST(NcclLogText, ComparisonsAreJsonToo) {
+  model::NcclLog a, b;
+  a.version = "2.27.3";
+  b.version = "2.28.9";
+  a.bus_by_size = {{1024, 2.0}, {2048, 3.0}};
+  b.bus_by_size = {{2048, 1.5}};
+  const auto json = nlohmann::json::parse(nccl_log_compare_json(compare_nccl_logs(a, "a", b, "b")));
+  EXPECT_EQ(json["schema"], "topotune.nccl-log-diff/1");
+  ASSERT_EQ(json["differences"].size(), 1U);
+  EXPECT_EQ(json["differences"][0]["what"], "version");
+  ASSERT_EQ(json["bus_gbytes_per_s"]["sizes"].size(), 1U);
+  EXPECT_EQ(json["bus_gbytes_per_s"]["sizes"][0]["bytes"], 2048);
+  EXPECT_TRUE(json["bus_gbytes_per_s"]["best"]["a"].is_null());
 }
 
 }  // namespace

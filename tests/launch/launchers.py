@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""`topotune run` under the real launchers: alone, --per-gpu, Open MPI's mpirun, MPICH's mpiexec, Slurm's srun.
+
+Arguments: the topotune binary and the launcher (alone, openmpi, mpich, slurm). Status 77: that launcher is not here.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import fake_node
+
+BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
+SHOW = [sys.executable, "-c", "import os, json; print(json.dumps([os.environ.get('%s'), sorted(os.sched_getaffinity(0)), os.environ.get('NCCL_P2P_DISABLE'), os.environ.get('CUDA_DEVICE_ORDER')]))"]
+
+
+def skip(why):
+    print("skipped: " + why)
+    sys.exit(77)
+
+
+def check(what, good, more=""):
+    print("%s %s" % ("ok  " if good else "FAIL", what))
+    if not good:
+        print(more)
+        sys.exit(1)
+
+
+def clean_environment():
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "OMPI_", "PMI_", "MPI_", "SLURM_", "CUDA_", "TOPOTUNE_"))}
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        env.pop(name, None)
+    env["NCCL_P2P_DISABLE"] = "1"
+    env["HOME"] = "/nonexistent"
+    return env
+
+
+def run(command, env, **more):
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60, **more)
+
+
+class Node:
+    """The fake machine; its node 0 has this machine's first usable CPU, node 1 its last."""
+
+    def __init__(self, folder):
+        usable = sorted(os.sched_getaffinity(0))
+        self.cpus = [usable[0], usable[-1]]
+        self.root = os.path.join(folder, "node")
+        fake_node.make(self.root, [str(c) for c in self.cpus])
+        self.report = os.path.join(folder, "report.jsonl")
+
+    def command(self, variable, *options):
+        show = SHOW[:2] + [SHOW[2] % variable]
+        return [BINARY, "--sysroot", self.root, "run", "--report", self.report, *options, "--", *show]
+
+    def expect(self, done, ranks, launcher):
+        check("%s: %d ranks started" % (launcher, ranks), done.returncode == 0, done.stdout + done.stderr)
+        seen = sorted(json.loads(one) for one in re.findall(r"\[\"[0-9]+\", \[[0-9, ]*\], [^\]]*\]", done.stdout))
+        check("each rank once", [s[0] for s in seen] == [str(i) for i in range(ranks)], str(seen) + done.stderr)
+        wanted = [[self.cpus[0 if i < 2 else 1]] for i in range(ranks)]
+        check("each on its GPU's node", [s[1] for s in seen] == wanted, str(seen))
+        check("the harmful variable is gone", all(s[2] is None and s[3] == "PCI_BUS_ID" for s in seen), str(seen))
+        with open(self.report, encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f]
+        got = sorted(line["gpus"][0]["id"] for line in lines)
+        check("the report names each GPU", got == ["GPU%d" % i for i in range(ranks)], str(lines))
+        check("one line a rank is said", done.stderr.count("topotune: ") == ranks, done.stderr)
+        if launcher != "--per-gpu":
+            check("the launcher is known", all(line["rank"]["launcher"] == launcher for line in lines), str(lines))
+
+
+def alone(node):
+    done = run(node.command("X"), clean_environment())
+    check("without a launcher: CPUs of all GPUs", json.loads(done.stdout)[1] == sorted(set(node.cpus)), done.stdout + done.stderr)
+    os.remove(node.report)
+    node.expect(run(node.command("LOCAL_RANK", "--per-gpu"), clean_environment()), 4, "--per-gpu")
+    failing = run([BINARY, "--sysroot", node.root, "run", "--per-gpu", "--", "sh", "-c", "test $LOCAL_RANK != 2 || exit 5; sleep 30"], clean_environment())
+    check("the first bad status ends all", failing.returncode == 5, str(failing.returncode))
+    env = clean_environment()
+    env.update(LOCAL_RANK="5", RANK="5", LOCAL_WORLD_SIZE="8", WORLD_SIZE="8")
+    many = run(node.command("LOCAL_RANK"), env)
+    check("more ranks than GPUs", many.returncode == 3 and "8 ranks on a node with 4 GPUs" in many.stderr, many.stderr)
+    missing = run([BINARY, "--sysroot", node.root, "run", "--", "/nonexistent/command"], clean_environment())
+    check("a command that is not there", missing.returncode == 3 and "cannot start /nonexistent/command" in missing.stderr, missing.stderr)
+    overhead(node)
+
+
+def overhead(node):
+    def best(command):
+        times = []
+        for _ in range(15):
+            start = time.monotonic()
+            subprocess.run(command, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+            times.append(time.monotonic() - start)
+        return min(times)
+    added = best([BINARY, "--sysroot", node.root, "run", "-q", "--", "/bin/true"]) - best(["/bin/true"])
+    print("     run adds %.1f ms" % (1000 * added))
+    check("run adds less than 20 ms (60 ms where the build is not optimised or the machine busy)", added < 0.060)
+
+
+def openmpi(node):
+    mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    version = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) if mpirun else None
+    if not version or not (b"Open MPI" in version.stdout or b"OpenRTE" in version.stdout):
+        skip("Open MPI is not installed")
+    env = clean_environment()
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader")
+    command = [mpirun, "--oversubscribe", "-np", "4", *node.command("OMPI_COMM_WORLD_LOCAL_RANK")]
+    node.expect(run(command, env), 4, "Open MPI")
+
+
+def mpich(node):
+    mpiexec = shutil.which("mpiexec.hydra")
+    if not mpiexec:
+        skip("MPICH's mpiexec.hydra is not installed")
+    node.expect(run([mpiexec, "-n", "4", *node.command("MPI_LOCALRANKID")], clean_environment()), 4, "MPICH")
+
+
+SLURM_CONF = """ClusterName=test
+SlurmctldHost={host}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket={folder}/munge.socket
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmctldPort={port}
+SlurmdPort={port1}
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmdSpoolDir={folder}/spool
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName={host} CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
+"""
+
+
+class Slurm:
+    """munged, slurmctld and slurmd of this one node, below a folder of their own."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, []
+        for name in ("state", "spool"):
+            os.makedirs(os.path.join(folder, name))
+        os.chmod(folder, 0o755)
+        host = subprocess.run(["hostname", "-s"], stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.strip()
+        port = 20000 + os.getpid() % 20000
+        self.conf = os.path.join(folder, "slurm.conf")
+        with open(self.conf, "w", encoding="ascii") as f:
+            f.write(SLURM_CONF.format(host=host, folder=folder, port=port, port1=port + 1, cpus=os.cpu_count()))
+        key = os.path.join(folder, "munge.key")
+        with open(key, "wb") as f:
+            f.write(os.urandom(1024))
+        os.chmod(key, 0o400)
+        self.start(["munged", "--foreground", "--force", "--key-file=" + key, "--socket=" + folder + "/munge.socket", "--pid-file=" + folder + "/munged.pid",
+                    "--log-file=" + folder + "/munged.log", "--seed-file=" + folder + "/munge.seed"])
+        self.start(["slurmctld", "-D", "-i", "-f", self.conf])
+        self.start(["slurmd", "-D", "-f", self.conf])
+
+    def start(self, command):
+        command[0] = shutil.which(command[0]) or "/usr/sbin/" + command[0]
+        env = dict(os.environ, SLURM_CONF=getattr(self, "conf", ""))
+        with open(os.path.join(self.folder, os.path.basename(command[0]) + ".out"), "wb") as out:
+            self.processes.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out))
+        time.sleep(0.3)
+
+    def wait_until_idle(self, limit):
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            state = run(["sinfo", "-h", "-o", "%t"], dict(os.environ, SLURM_CONF=self.conf)).stdout.strip()
+            if state == "idle":
+                return True
+            time.sleep(0.2)
+        return False
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def slurm(node):
+    for name in ("srun", "sinfo"):
+        if not shutil.which(name):
+            skip("Slurm is not installed")
+    if not all(shutil.which(n) or os.path.exists("/usr/sbin/" + n) for n in ("munged", "slurmctld", "slurmd")):
+        skip("Slurm's daemons are not installed")
+    if os.geteuid() != 0:
+        skip("Slurm's daemons need root here")
+    with tempfile.TemporaryDirectory(prefix="topotune-slurm-") as folder:
+        cluster = Slurm(folder)
+        try:
+            if not cluster.wait_until_idle(15):
+                skip("slurmd did not come up within 15 s: " + " | ".join(open(os.path.join(folder, f), errors="replace").read()[-300:] for f in ("slurmctld.log", "slurmd.log") if os.path.exists(os.path.join(folder, f))))
+            env = clean_environment()
+            env["SLURM_CONF"] = cluster.conf
+            node.expect(run(["srun", "-n", "4", "--overcommit", *node.command("SLURM_LOCALID")], env), 4, "Slurm")
+        finally:
+            cluster.stop()
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="topotune-run-") as folder:
+        {"alone": alone, "openmpi": openmpi, "mpich": mpich, "slurm": slurm}[WHICH](Node(folder))
+
+
+if __name__ == "__main__":
+    main()
