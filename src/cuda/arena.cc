@@ -6,6 +6,17 @@
 
 namespace topotune::cuda {
 
+namespace {
+
+// Whether the checks' own small blocks still fit into the current GPU's memory.
+bool leaves_room(const Machine& machine) {
+  constexpr std::size_t kSpare = 4u << 20;
+  std::size_t free = 0, total = 0;
+  return machine.driver.f.mem_info(&free, &total) != api::kSuccess || free >= kSpare;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Arena>> make_arena(const Machine& machine, const Gpu& gpu, std::size_t bytes) {
   constexpr std::size_t kLeast = 16u << 20;
   auto arena = std::make_unique<Arena>();
@@ -15,13 +26,14 @@ Result<std::unique_ptr<Arena>> make_arena(const Machine& machine, const Gpu& gpu
     auto give = Buffer::make(machine, gpu, bytes);
     if (give) arena->give = std::move(*give);
     auto take = Buffer::make(machine, gpu, bytes);
-    if (give && take) {
+    if (give && take && (bytes / 2 < kLeast || leaves_room(machine))) {
       arena->take = std::move(*take);
       break;
     }
-    const auto error = give ? take.error() : give.error();
+    const bool full = give && take;
+    const auto error = full ? Error() : give ? take.error() : give.error();
     arena->give = Buffer();
-    if (error.code != Errc::too_large || bytes / 2 < kLeast) return tl::unexpected(error);
+    if (!full && (error.code != Errc::too_large || bytes / 2 < kLeast)) return tl::unexpected(error);
     bytes /= 2;
   }
   auto lane = Lane::make(machine, gpu);

@@ -153,7 +153,7 @@ Rc cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 Rc cuCtxSetCurrent(Context* context) { return current = context->device, 0; }
 Rc cuCtxEnablePeerAccess(Context*, unsigned) { return 0; }
 Rc cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  return *total = 64u << 20, *free = *total - used[current], 0;
+  return *total = fault() == "oom" ? std::size_t{64} << 20 : std::size_t{128} << 30, *free = *total - used[current], 0;
 }
 Rc cuMemAlloc_v2(Ptr* p, std::size_t bytes) {
   if (fault() == "oom" && used[current] + bytes > (64u << 20)) return 2;
