@@ -463,7 +463,11 @@ std::optional<std::size_t> size_from(std::string_view text) {
 
 Result<model::MeasurementRun> load_measurement(const std::string& name) {
   const auto text = read_input(name);
-  if (!text) return tl::unexpected(text.error());
+  if (!text) {
+    auto error = text.error();
+    error.file = name;
+    return tl::unexpected(error);
+  }
   auto run = parse::parse_measurement_run(*text);
   if (run) return run;
   auto error = run.error();
