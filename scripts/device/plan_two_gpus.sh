@@ -9,7 +9,7 @@ mkdir -p "$out"
 exec >"$out/plan.txt" 2>&1
 say() { echo "\$ $*"; timeout 100 "$@"; echo "-- status $?"; }
 job=scripts/device/allreduce.py
-planned="torchrun --standalone --no-python --nproc-per-node=2 $tt run -- python3 $job"
+planned="torchrun --standalone --no-python --nproc-per-node=2 $tt run --keep NCCL_NVLS_ENABLE -- python3 $job"
 say "$tt" plan
 say "$tt" plan --json -o "$out/plan.json"
 say torchrun --standalone --nproc-per-node=2 $job

@@ -59,12 +59,15 @@ Verdict verdict_of(const MeasurementRun& run) {
     return std::ranges::any_of(run.judgements, [&](const auto& j) { return j.severity == severity; });
   };
   if (has(MeasureStatus::failed) || said(Severity::error)) return Verdict::error;
-  if (has(MeasureStatus::noisy) || said(Severity::warn)) return Verdict::warn;
+  if (said(Severity::warn)) return Verdict::warn;
   const auto is_host_number = [](const auto& m) {
     return m.name.starts_with("host.") && m.status == MeasureStatus::ok;
   };
   if (run.suite == "all" && std::ranges::none_of(run.results, is_host_number)) return Verdict::unknown;
-  return has(MeasureStatus::ok) ? Verdict::ok : Verdict::unknown;
+  // Noise is about the measurement, not about the machine: no reason to take a node out, and no proof of
+  // health alone.
+  if (!has(MeasureStatus::ok)) return Verdict::unknown;
+  return has(MeasureStatus::noisy) ? Verdict::info : Verdict::ok;
 }
 
 }  // namespace topotune::model
