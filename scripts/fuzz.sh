@@ -1,6 +1,6 @@
 #!/bin/sh
 # scripts/fuzz.sh SECONDS [TARGET...]: builds the libFuzzer targets (clang, ASan, UBSan) and shares the seconds out
-# among them. With RUNS=N each target runs N executions instead. Prints executions per target; a crash fails.
+# among them. With RUNS=N each target runs N executions instead, with SEED=N always the same ones. Prints executions per target; a crash fails.
 # PRESET=asan uses the build that the sanitizer tests have made.
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,6 +20,7 @@ for target in "$@"; do
   mkdir -p "$work" "tests/fuzz/corpus/$name"
   limit="-max_total_time=$each"
   [ -z "${RUNS:-}" ] || limit="-runs=$RUNS"
+  [ -z "${SEED:-}" ] || limit="$limit -seed=$SEED"
   log=build/fuzz/$name.log
   if build/"$preset"/tests/"$target" $limit -max_len=4096 -entropic=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="build/fuzz/$name-" "$work" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
