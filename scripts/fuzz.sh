@@ -1,6 +1,7 @@
 #!/bin/sh
 # scripts/fuzz.sh SECONDS [TARGET...]: builds the libFuzzer targets (clang, ASan, UBSan) and shares the seconds out
-# among them. With RUNS=N each target runs N executions instead, with SEED=N always the same ones. Prints executions per target; a crash fails.
+# among them. With RUNS=N each target runs N executions instead, with SEED=N always the same ones. Prints executions
+# per target; a crash fails.
 # PRESET=asan uses the build that the sanitizer tests have made.
 set -eu
 cd "$(dirname "$0")/.."
