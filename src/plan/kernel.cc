@@ -151,19 +151,12 @@ void shared_memory(Draft& draft) {
 void peer_memory(Draft& draft) {
   const auto found = findings_of(draft, "GDR01");
   if (found.empty() || draft.machine().container.value.value_or(false)) return;
-  Action load;
-  load.id = "load-nvidia-peermem";
-  load.kind = ActionKind::command;
-  load.target = "nvidia-peermem";
-  load.command = {"modprobe", "nvidia-peermem"};
-  load.reason =
-      "NICs cannot reach GPU memory: traffic is staged through the host (33 instead of 93 GB/s measured)";
+  auto load = command_action(
+      "load-nvidia-peermem", "nvidia-peermem", {"modprobe", "nvidia-peermem"},
+      "NICs cannot reach GPU memory: traffic is staged through the host (33 instead of 93 GB/s measured)");
   load.precondition = "/sys/module/nvidia_peermem does not exist";
   load.read_back = "/sys/module/nvidia_peermem exists";
   load.undo = "modprobe -r nvidia-peermem";
-  load.scope = ActionScope::boot;
-  load.risk = ActionRisk::low;
-  load.automatic = true;
   draft.actions.push_back(for_finding(std::move(load), *found[0]));
   draft.actions.push_back(
       for_finding(file_action("load-nvidia-peermem-file", "/etc/modules-load.d/90-topotune.conf",

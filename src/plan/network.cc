@@ -131,19 +131,11 @@ void tell_irqbalance(Draft& draft, const std::vector<int>& vectors) {
        {std::pair{"systemd-reload", std::vector<std::string>{"systemctl", "daemon-reload"}},
         std::pair{"irqbalance-restart",
                   std::vector<std::string>{"systemctl", "try-restart", "irqbalance.service"}}}) {
-    model::Action action;
-    action.id = id;
-    action.kind = ActionKind::command;
-    action.target = id;
-    action.command = words;
-    action.reason = "irqbalance takes its new arguments";
+    auto action = command_action(id, id, words, "irqbalance takes its new arguments");
     action.rule = "IRQ03";
     action.precondition = "systemd runs this machine";
     action.read_back = "the command ends with status 0";
     action.undo = "the same command after the file is gone";
-    action.scope = ActionScope::boot;
-    action.risk = ActionRisk::low;
-    action.automatic = true;
     draft.actions.push_back(std::move(action));
   }
 }

@@ -78,6 +78,20 @@ Action file_action(std::string id, std::string path, std::string content, std::s
   return out;
 }
 
+Action command_action(std::string id, std::string target, std::vector<std::string> command,
+                      std::string reason) {
+  Action out;
+  out.id = std::move(id);
+  out.kind = ActionKind::command;
+  out.target = std::move(target);
+  out.command = std::move(command);
+  out.reason = std::move(reason);
+  out.scope = ActionScope::boot;
+  out.risk = ActionRisk::low;
+  out.automatic = true;
+  return out;
+}
+
 Action person_action(std::string id, ActionKind kind, std::string target, std::optional<std::string> value,
                      std::string reason) {
   Action out;

@@ -41,6 +41,9 @@ model::Action env_action(std::string name, std::optional<std::string> value, std
 model::Action write_action(std::string id, std::string path, std::string value,
                            std::optional<std::string> observed, std::string reason);
 model::Action file_action(std::string id, std::string path, std::string content, std::string reason);
+// A program that is run once; precondition, read-back and undo are the caller's.
+model::Action command_action(std::string id, std::string target, std::vector<std::string> command,
+                             std::string reason);
 model::Action person_action(std::string id, model::ActionKind kind, std::string target,
                             std::optional<std::string> value, std::string reason);
 
