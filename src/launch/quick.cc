@@ -6,6 +6,7 @@
 
 #include "base/bdf.h"
 #include "base/text.h"
+#include "discover/reading.h"
 #include "host/files.h"
 #include "parse/pci_text.h"
 #include "parse/sysfs_pci.h"
@@ -21,14 +22,8 @@ using model::PciKind;
 
 constexpr std::size_t kMaxFunctions = 20000;
 
-std::optional<std::string> line(const host::Host& host, const std::string& path) {
-  const auto text = host.read(path);
-  if (!text) return std::nullopt;
-  return std::string(trim(*text));
-}
-
 std::optional<CpuSet> cpu_list(const host::Host& host, const std::string& path) {
-  const auto text = line(host, path);
+  const auto text = discover::read_line(host, path);
   auto set = text ? parse_cpu_list(*text) : std::nullopt;
   if (set && set->empty()) set.reset();
   return set;
@@ -49,7 +44,7 @@ void read_nodes(const host::Host& host, Machine& machine) {
   }
   std::ranges::sort(machine.topology.numa, {}, &model::NumaNode::id);
   for (auto& node : machine.topology.numa) {
-    const auto text = line(host, fmt::format("{}/node{}/distance", folder, node.id));
+    const auto text = discover::read_line(host, fmt::format("{}/node{}/distance", folder, node.id));
     const auto distances = text ? parse::parse_distances(*text) : std::nullopt;
     if (!distances || distances->size() != machine.topology.numa.size()) continue;
     for (std::size_t i = 0; i < distances->size(); ++i)
@@ -104,10 +99,10 @@ PciDevice read_function(const host::Host& host, const std::string& folder, const
   PciDevice out;
   out.id = canonical_bdf(address);
   out.kind = kind;
-  out.numa = parse::parse_numa_node(line(host, folder + "/numa_node").value_or(""));
+  out.numa = parse::parse_numa_node(discover::read_line(host, folder + "/numa_node").value_or(""));
   out.local_cpus = cpu_list(host, folder + "/local_cpulist");
-  out.vendor = parse::parse_pci_id(line(host, folder + "/vendor").value_or(""));
-  out.device = parse::parse_pci_id(line(host, folder + "/device").value_or(""));
+  out.vendor = parse::parse_pci_id(discover::read_line(host, folder + "/vendor").value_or(""));
+  out.device = parse::parse_pci_id(discover::read_line(host, folder + "/device").value_or(""));
   return out;
 }
 
@@ -146,11 +141,11 @@ std::optional<std::map<std::string, std::string>> served(const host::Host& host)
 // Class 0300 (VGA) and 0302 (3D) of NVIDIA and AMD, 0380 of AMD (display controller) and 1200 (accelerator)
 // of AMD.
 bool is_gpu(const host::Host& host, const std::string& folder) {
-  const auto code = parse::parse_pci_class(line(host, folder + "/class").value_or(""));
+  const auto code = parse::parse_pci_class(discover::read_line(host, folder + "/class").value_or(""));
   if (!code) return false;
   const auto family = *code >> 8;
   if (family != 0x0300 && family != 0x0302 && family != 0x0380 && family != 0x1200) return false;
-  const auto vendor = parse::parse_pci_id(line(host, folder + "/vendor").value_or(""));
+  const auto vendor = parse::parse_pci_id(discover::read_line(host, folder + "/vendor").value_or(""));
   return vendor == 0x10de || (vendor == 0x1002 && family != 0x0300);
 }
 
