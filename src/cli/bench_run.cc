@@ -462,11 +462,8 @@ std::optional<std::size_t> size_from(std::string_view text) {
 }
 
 Result<model::MeasurementRun> load_measurement(const std::string& name) {
-  auto text = read_input(name);
-  if (!text) {
-    text.error().file = name;
-    return tl::unexpected(text.error());
-  }
+  const auto text = read_input(name);
+  if (!text) return about(name, text.error());
   auto run = parse::parse_measurement_run(*text);
   if (run) return run;
   auto error = run.error();

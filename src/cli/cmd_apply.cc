@@ -21,22 +21,18 @@ struct ApplyVerb {
 };
 
 Result<model::Plan> read_plan(const std::string& name) {
-  const auto about = [&](Error error) {
-    if (!error.file) error.file = name;
-    return tl::unexpected(std::move(error));
-  };
   const auto text = read_input(name);
-  if (!text) return about(text.error());
+  if (!text) return about(name, text.error());
   auto plan = parse::parse_plan_json(*text);
-  if (!plan) return about(plan.error());
+  if (!plan) return about(name, plan.error());
   if (plan->source.kind != model::SourceKind::live)
-    return about(Error{Errc::unsupported,
-                       fmt::format("a plan for {} ({}), not for this machine", printable(plan->source.name),
-                                   name_of(plan->source.kind)),
-                       {},
-                       {},
-                       {},
-                       "make it here: topotune plan --json"});
+    return about(name, Error{Errc::unsupported,
+                             fmt::format("a plan for {} ({}), not for this machine",
+                                         printable(plan->source.name), name_of(plan->source.kind)),
+                             {},
+                             {},
+                             {},
+                             "make it here: topotune plan --json"});
   return plan;
 }
 

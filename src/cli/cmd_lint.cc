@@ -56,8 +56,7 @@ void say(const Globals& globals, const std::string& file, parse::Place at, const
 }
 
 void fail_input(Session& session, Error error, const std::string& name) {
-  if (!error.file) error.file = name;
-  report(error);
+  report(about(name, std::move(error)).value());
   session.failed = true;
 }
 

@@ -24,11 +24,6 @@ struct VerifyOptions {
   std::vector<std::string> pids;  // "4711" or "4711=GPU3"
 };
 
-tl::unexpected<Error> about(Error error, const std::string& name) {
-  if (!error.file) error.file = name;
-  return tl::unexpected(std::move(error));
-}
-
 Result<model::Plan> plan_of(const VerifyOptions& options, const Globals& globals) {
   if (options.plan_file.empty() || options.plan_file == "live") {
     auto below = globals;
@@ -38,9 +33,9 @@ Result<model::Plan> plan_of(const VerifyOptions& options, const Globals& globals
     return std::move(planned->plan);
   }
   const auto text = read_input(options.plan_file);
-  if (!text) return about(text.error(), options.plan_file);
+  if (!text) return about(options.plan_file, text.error());
   auto plan = parse::parse_plan_json(*text);
-  if (!plan) return about(plan.error(), options.plan_file);
+  if (!plan) return about(options.plan_file, plan.error());
   return plan;
 }
 
@@ -92,7 +87,7 @@ void check_log_variables(const model::NcclLog& log, const model::Plan& plan, std
 
 Result<std::vector<Check>> check_log(const std::string& name, const model::Plan& plan) {
   const auto text = read_input(name);
-  if (!text) return about(text.error(), name);
+  if (!text) return about(name, text.error());
   parse::NcclLogParser parser;
   parser.begin_file(name);
   parser.feed(*text);

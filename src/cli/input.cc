@@ -58,11 +58,6 @@ Result<Input> load_capture(const std::string& name, std::string_view bytes) {
   return input_of(std::move(machine), model::SourceKind::capture, name);
 }
 
-tl::unexpected<Error> about(const std::string& name, Error error) {
-  if (!error.file) error.file = name;
-  return tl::unexpected(std::move(error));
-}
-
 Error unrecognised(std::string_view text) {
   const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   return Error{Errc::unrecognised,
@@ -139,6 +134,11 @@ Result<std::string> drain(std::FILE* file) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> about(const std::string& name, Error error) {
+  if (!error.file) error.file = name;
+  return tl::unexpected(std::move(error));
+}
 
 Result<std::string> read_input(const std::string& name) {
   if (name == "-") return drain(stdin);

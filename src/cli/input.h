@@ -26,6 +26,9 @@ struct Input {
 // their file; `unrecognised` when the content is nothing known.
 Result<Input> load_input(const std::string& name, const Globals& globals);
 
+// The error, about this file where it names none.
+tl::unexpected<Error> about(const std::string& name, Error error);
+
 inline constexpr std::size_t kMaxInput = std::size_t{256} << 20;  // bytes
 // The whole of a file or of "-" (standard input). too_large beyond kMaxInput.
 Result<std::string> read_input(const std::string& name);

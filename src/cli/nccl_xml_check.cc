@@ -157,10 +157,7 @@ std::string json_of(const std::string& file, const std::vector<Problem>& problem
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-int fail_file(Error error, const std::string& file) {
-  if (!error.file) error.file = file;
-  return report(error);
-}
+int fail_file(Error error, const std::string& file) { return report(about(file, std::move(error)).value()); }
 
 }  // namespace
 

@@ -76,10 +76,7 @@ void take_conf_files(JobTexts& to, const Globals& globals) {
 Result<bool> take_files(JobTexts& to, const PlanRequest& request) {
   for (const auto& name : request.env_files) {
     auto text = read_input(name);
-    if (!text) {
-      if (!text.error().file) text.error().file = name;
-      return tl::unexpected(text.error());
-    }
+    if (!text) return about(name, text.error());
     take(to, name == "-" ? "stdin" : name, std::move(*text), std::nullopt);
   }
   return true;
@@ -140,11 +137,6 @@ std::string nccl_version(const Input& input, const JobTexts& texts, const Global
   return input.machine.nccl.value.value_or("");
 }
 
-tl::unexpected<Error> in_file(Error error, const std::string& file) {
-  if (!error.file) error.file = file;
-  return tl::unexpected(std::move(error));
-}
-
 }  // namespace
 
 void add_job_options(CLI::App& verb, PlanRequest& request) {
@@ -163,9 +155,9 @@ Result<plan::Job> job_of(const PlanRequest& request) {
   plan::Job job;
   if (!request.job_file.empty()) {
     const auto text = read_input(request.job_file);
-    if (!text) return in_file(text.error(), request.job_file);
+    if (!text) return about(request.job_file, text.error());
     auto read = plan::parse_job(*text);
-    if (!read) return in_file(read.error(), request.job_file);
+    if (!read) return about(request.job_file, read.error());
     job = std::move(*read);
   }
   for (const auto& set : request.sets) {
@@ -173,10 +165,10 @@ Result<plan::Job> job_of(const PlanRequest& request) {
     if (mark == std::string::npos) return fail(Errc::usage, "--set {}: not KEY=VALUE", printable(set));
     const auto name = std::string(trim(set.substr(0, mark)));
     if (auto done = plan::set_job(job, name, trim(std::string_view(set).substr(mark + 1))); !done)
-      return in_file(done.error(), "--set");
+      return about("--set", done.error());
   }
   if (const auto valid = plan::validate_job(job, std::nullopt); !valid)
-    return in_file(valid.error(), request.job_file.empty() ? "--set" : request.job_file);
+    return about(request.job_file.empty() ? "--set" : request.job_file, valid.error());
   return job;
 }
 
@@ -212,7 +204,7 @@ Result<Planned> plan_input(const PlanRequest& request, Input input, plan::Job jo
       !globals.ucx_version.empty() ? globals.ucx_version : input.machine.ucx.value.value_or("");
   situation.any_cpus = request.any_cpus;
   auto made = plan::make_plan(situation);
-  if (!made) return in_file(made.error(), input.name);
+  if (!made) return about(input.name, made.error());
   return Planned{std::move(input), std::move(job), std::move(*made)};
 }
 
