@@ -180,10 +180,7 @@ class Search {
         std::swap(pair[0], pair[1]);
         if (!rounds(r, pair, 1)) return false;
       }
-      if (pair[1].candidate == c) {
-      } else {
-        std::swap(pair[0], pair[1]);
-      }
+      if (pair[0].candidate == c) std::swap(pair[0], pair[1]);
       ratio = paired_ratio(pair[0].samples, pair[1].samples);
       if (!ratio) return r.failed = "too few samples", false;
       if (judge(*ratio, o_.margin, o_.tolerance) != Judged::unclear) break;
@@ -210,11 +207,18 @@ class Search {
       if (!measure_field(r, mine)) return false;
       const auto best = best_of_level(r, mine, level);
       if (!r.failed.empty()) return false;
-      if (!best) continue;
+      if (!best || is_default(r, *best)) continue;
       if (!compare(r, *best)) return false;
       if (!more_of_level(r, level, *best)) return false;
     }
     return true;
+  }
+
+  // NCCL's own choice in the default communicator: there is nothing to compare.
+  static bool is_default(const CellResult& r, const Candidate& c) {
+    if (c.level != 0 || c.choice.channels != 0) return false;
+    return c.choice.algorithm == kNcclChooses || (c.choice.algorithm == r.default_choice.algorithm &&
+                                                  c.choice.protocol == r.default_choice.protocol);
   }
 
   // Where the best of another level may be slower than the default, NCCL's choice for the default
@@ -311,7 +315,7 @@ std::vector<LevelScore> score_levels(const SearchResult& result, const std::vect
     score.level = level;
     double sum = 0;
     for (const auto& cell : result.cells) {
-      if (!cell.failed.empty() || of_level(cell, level) == nullptr) continue;
+      if (!cell.failed.empty() || (level > 0 && of_level(cell, level) == nullptr)) continue;
       const double gain = gain_at(cell, level, options);
       sum += std::log(gain);
       ++score.cells;
