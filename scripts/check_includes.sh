@@ -17,7 +17,10 @@ allowed() {
     launch) echo launch discover parse plan host model base ;;
     emit) echo emit model base data ;;
     measure) echo measure checks model base data ;;
-    cuda) echo cuda measure host model base data ;;
+    peers) echo peers host base ;;
+    coll) echo coll peers measure model base ;;
+    cuda) echo cuda coll measure host model base data ;;
+    nccl) echo nccl cuda coll peers measure parse host model base ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac

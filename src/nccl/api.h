@@ -54,12 +54,10 @@ static_assert(sizeof(Config) == 48);
   X(send, "ncclSend", (const void*, std::size_t, int, int, Comm, Stream))                           \
   X(recv, "ncclRecv", (void*, std::size_t, int, int, Comm, Stream))
 
-// Null where the library is older: with configuration 2.14, error text 2.13, memory 2.19, the last
+// Null where the library is older: with configuration 2.14, error text 2.13, registration 2.19, the last
 // three 2.28.
 #define TOPOTUNE_NCCL_OPTIONAL(X)                                                          \
   X(comm_init_rank_config, "ncclCommInitRankConfig", (Comm*, int, UniqueId, int, Config*)) \
-  X(mem_alloc, "ncclMemAlloc", (void**, std::size_t))                                      \
-  X(mem_free, "ncclMemFree", (void*))                                                      \
   X(comm_register, "ncclCommRegister", (Comm, void*, std::size_t, void**))                 \
   X(comm_deregister, "ncclCommDeregister", (Comm, void*))                                  \
   X(all_to_all, "ncclAlltoAll", (const void*, void*, std::size_t, int, Comm, Stream))      \

@@ -14,7 +14,7 @@ struct GroupOptions {
   std::size_t buffer_bytes =
       0;  // of each of the two buffers of a rank: the largest size that will be asked for
   std::optional<int> min_ctas, max_ctas;  // thread blocks (channels) that NCCL may use
-  bool registered = false;                // buffers from ncclMemAlloc, registered with the communicator
+  bool registered = false;                // the buffers are registered with the communicators
 };
 
 // Where this process's ranks stand among all.
@@ -60,8 +60,8 @@ class Group : public coll::Backend {
   Result<void> enqueue(const coll::Question& question, const coll::Counts& counts, int iteration);
   Result<void> enqueue_one(Member& member, const coll::Question& question, const coll::Counts& counts,
                            std::size_t shift);
-  Result<void> start_loop(const coll::Question& question, int iterations);
   Result<void> wait();
+  Result<void> look_for_errors();
   Result<coll::Timed> run_host(const coll::Question& question, int iterations);
   Result<coll::Timed> run_events(const coll::Question& question, int iterations);
   Result<coll::Timed> run_blocking(const coll::Question& question, int iterations);
@@ -76,6 +76,7 @@ class Group : public coll::Backend {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<coll::LocalRank> local_;
   double init_seconds_ = 0;
+  bool broken_ = false;  // communicators are aborted, not destroyed
 };
 
 }  // namespace topotune::nccl
