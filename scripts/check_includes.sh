@@ -21,6 +21,8 @@ allowed() {
     coll) echo coll peers measure model base ;;
     cuda) echo cuda coll measure host model base data ;;
     nccl) echo nccl cuda coll peers measure parse host model base ;;
+    tune) echo tune coll measure model base ;;
+    plugins) echo plugins tune ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac
