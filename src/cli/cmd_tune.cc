@@ -249,6 +249,9 @@ class Run {
     if (!machine) return failed(machine.error());
     if ((*machine)->groups.size() < 2)
       return failed(Error{Errc::unsupported, "tune: " + (*machine)->notes.front(), {}, {}, {}, {}});
+    // A plugin that is off would compare the default with itself.
+    if (const auto said = (*machine)->steering->said(); said.find("tuner: table") == std::string::npos)
+      return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
     auto options = plan.measurer;
     options.table_at_other_levels = true;
     tune::BackendMeasurer measurer((*machine)->levels, (*machine)->backends(), (*machine)->steering.get(),
@@ -259,6 +262,12 @@ class Run {
           return tune::Candidate{1, {}};
         },
         hooks_);
+    run_.judgements.push_back(
+        {model::Severity::info, "plugin",
+         fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
+                     (*machine)->steering->last().applied)});
+    if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && interrupted == 0)
+      run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
     return finish_columns(**machine, columns, "tune", "default", "tuned");
   }
 

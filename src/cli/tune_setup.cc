@@ -69,16 +69,23 @@ class TunerSteering : public tune::Steering {
     if (!look_up(*library, "topotune_tuner_control", version) || version() != plugins::kControlVersion ||
         !look_up(*library, "topotune_tuner_force", out->force_) ||
         !look_up(*library, "topotune_tuner_release", out->release_) ||
-        !look_up(*library, "topotune_tuner_last", out->last_))
+        !look_up(*library, "topotune_tuner_last", out->last_) ||
+        !look_up(*library, "topotune_tuner_said", out->said_))
       return fail(Errc::unsupported, "{} is not the tuner plugin of this program", path);
     return out;
   }
   void force(const tune::Choice& c) override { force_(c.algorithm, c.protocol, c.channels); }
   void release() override { release_(); }
+  std::string said() override {
+    char text[512] = {};
+    said_(text, sizeof text);
+    return text;
+  }
   Last last() override {
     plugins::LastDecision got;
     last_(&got);
-    Last out{got.calls, got.unusable, got.function, got.bytes, {got.algorithms, got.protocols, {}, {}}};
+    Last out{got.calls,    got.applied, got.unusable,
+             got.function, got.bytes,   {got.algorithms, got.protocols, {}, {}}};
     for (int a = 0; a < got.algorithms; ++a)
       for (int p = 0; p < got.protocols; ++p) out.costs.microseconds.push_back(got.costs[a][p]);
     out.costs.chosen = cheapest(out.costs);
@@ -99,6 +106,7 @@ class TunerSteering : public tune::Steering {
   plugins::Force force_ = nullptr;
   plugins::Release release_ = nullptr;
   plugins::Last last_ = nullptr;
+  plugins::Said said_ = nullptr;
 };
 
 // Turns a profiler plugin's events off (a forced choice) and on (the plugin's own way).
@@ -230,8 +238,7 @@ Result<void> prepare_environment(const std::string& plugin, const std::string& t
           usage(fmt::format("tune: {}={} decides what is to be measured", name, printable(value)),
                 fmt::format("unset {}", name)));
   }
-  for (const char* name : {"TOPOTUNE_TUNER_TABLE", "TOPOTUNE_TUNER_HASH", "TOPOTUNE_TUNER_ACCEPT"})
-    ::unsetenv(name);
+  for (const char* name : {"TOPOTUNE_TUNER_TABLE", "TOPOTUNE_TUNER_HASH"}) ::unsetenv(name);
   if (!table.empty()) ::setenv("TOPOTUNE_TUNER_TABLE", table.c_str(), 1);
   if (!plugin.empty()) ::setenv("NCCL_TUNER_PLUGIN", plugin.c_str(), 1);
   return {};

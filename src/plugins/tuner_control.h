@@ -11,6 +11,7 @@ inline constexpr int kControlVersion = 1;
 // What was asked last, as NCCL's table stood before the plugin wrote into it.
 struct LastDecision {
   std::uint64_t calls = 0;     // of getCollInfo since the library was loaded
+  std::uint64_t applied = 0;   // decisions that came from a table
   std::uint64_t unusable = 0;  // calls in which a forced choice was not possible
   int function = -1;
   std::uint64_t bytes = 0;
@@ -28,6 +29,9 @@ using Force = void (*)(int algorithm, int protocol, int channels);
 using Release = void (*)();
 // "topotune_tuner_last"
 using Last = void (*)(LastDecision* last);
+// "topotune_tuner_said": what the plugin said about the communicator that was made last: the line in the log.
+// At most `bytes` characters with the end.
+using Said = void (*)(char* text, unsigned long bytes);
 }
 
 }  // namespace topotune::plugins

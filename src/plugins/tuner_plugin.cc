@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -47,6 +48,9 @@ const Loaded& loaded(const TunerSettings& settings, Logger log) {
 std::atomic<std::uint64_t> forced{0};
 std::mutex last_mutex;
 LastDecision last;
+char last_said[512];
+std::atomic<std::uint64_t> applied{0};  // counted by the steered process only
+std::atomic<bool> steered{false};
 
 void remember(int function, std::uint64_t bytes, const float* costs, int algorithms, int protocols,
               bool unusable) {
@@ -81,7 +85,12 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
   *context = nullptr;
   try {
     const auto settings = TunerSettings::from_environment();
-    *context = new Tuner(loaded(settings, log), settings, comm_id, ranks, nodes, log);
+    auto* tuner = new Tuner(loaded(settings, log), settings, comm_id, ranks, nodes, log);
+    *context = tuner;
+    const std::lock_guard hold(last_mutex);
+    const auto length = std::min(tuner->said().size(), sizeof last_said - 1);
+    std::memcpy(last_said, tuner->said().data(), length);
+    last_said[length] = '\0';
   } catch (...) {
     if (log != nullptr)
       log(kLogInfo, kLogInit | kLogTuning, "topotune", __LINE__, "topotune tuner: off: out of memory");
@@ -109,7 +118,11 @@ Rc get(void* context, int function, std::size_t bytes, float** table, int algori
   }
   if (context == nullptr) return kSuccess;
   const auto* choice = static_cast<const Tuner*>(context)->decide(function, bytes);
-  if (choice != nullptr) tune::apply(*choice, costs, algorithms, protocols, channels);
+  if (choice != nullptr) {
+    const auto done = tune::apply(*choice, costs, algorithms, protocols, channels);
+    if (steered.load(std::memory_order_relaxed) && done != tune::Applied::unusable)
+      applied.fetch_add(1, std::memory_order_relaxed);
+  }
   return kSuccess;
 }
 
@@ -174,11 +187,23 @@ TOPOTUNE_EXPORT void topotune_tuner_force(int algorithm, int protocol, int chann
   plugins::forced = 1ull << 63 | byte(channels) << 16 | byte(protocol + 1) << 8 | byte(algorithm + 1);
 }
 
-TOPOTUNE_EXPORT void topotune_tuner_release() { plugins::forced = 0; }
+TOPOTUNE_EXPORT void topotune_tuner_release() {
+  plugins::forced = 0;
+  plugins::steered = true;
+}
 
 TOPOTUNE_EXPORT void topotune_tuner_last(plugins::LastDecision* out) {
   if (out == nullptr) return;
   const std::lock_guard hold(plugins::last_mutex);
   *out = plugins::last;
+  out->applied = plugins::applied.load();
+}
+
+TOPOTUNE_EXPORT void topotune_tuner_said(char* text, unsigned long bytes) {
+  if (text == nullptr || bytes == 0) return;
+  const std::lock_guard hold(plugins::last_mutex);
+  const auto length = std::min<unsigned long>(std::strlen(plugins::last_said), bytes - 1);
+  std::memcpy(text, plugins::last_said, length);
+  text[length] = '\0';
 }
 }

@@ -17,12 +17,13 @@ class Steering {
   virtual void force(const Choice& choice) = 0;  // Choice{}: as without a table
   virtual void release() = 0;                    // the plugin's own table decides
   struct Last {
-    std::uint64_t calls = 0, unusable = 0;
+    std::uint64_t calls = 0, applied = 0, unusable = 0;
     int function = -1;
     std::uint64_t bytes = 0;
     Costs costs;
   };
   virtual Last last() = 0;
+  virtual std::string said() { return {}; }  // the plugin's line about the newest communicator
 };
 
 enum class LaunchMode { automatic, stream, graph };  // automatic: graphs up to 4 MiB

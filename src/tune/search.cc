@@ -62,7 +62,7 @@ class Search {
         if (!got) return r.failed = got.error().text, false;
         runner.samples.push_back(*got);
       }
-      if (over() && i >= 1) break;
+      if (over()) break;
     }
     return true;
   }
@@ -140,7 +140,7 @@ class Search {
     if (mine.size() > 1 && mine[0].candidate.choice.algorithm == kNcclChooses &&
         mine[1].candidate.choice.algorithm == r.default_choice.algorithm)
       std::swap(mine[0], mine[1]);
-    if (!m_.steerable(r.cell.collective)) return mine[0].candidate;
+    if (!m_.steerable(r.cell.collective) || over()) return mine[0].candidate;
     std::vector<Runner> variants;
     for (std::size_t i = 0; i < std::min<std::size_t>(2, mine.size()); ++i) {
       const auto choice = mine[i].candidate.choice;

@@ -11,10 +11,12 @@
 namespace topotune::tune {
 namespace {
 
-// A machine of formulas: 24 channels by default; more thread blocks give more bandwidth; LL is quick and narrow.
+// A machine of formulas: 24 channels by default; more thread blocks give more bandwidth; LL is quick and
+// narrow.
 class Model : public Measurer {
  public:
-  explicit Model(std::vector<Level> levels, double noise = 0.01) : levels_(std::move(levels)), noise_(noise) {}
+  explicit Model(std::vector<Level> levels, double noise = 0.01)
+      : levels_(std::move(levels)), noise_(noise) {}
   int ranks() const override { return 2; }
   int nodes() const override { return 1; }
   const std::vector<Level>& levels() const override { return levels_; }
@@ -36,14 +38,17 @@ class Model : public Measurer {
   Result<Costs> costs(const Cell& cell, std::size_t) override {
     Costs out{7, 3, std::vector<float>(21, -1.0f), nccl(cell)};
     for (const int a : {0, 1})
-      for (const int p : {0, 1, 2}) out.microseconds[static_cast<std::size_t>(a * 3 + p)] = a == 0 && p == 1 ? -1.0f : 10.0f;
+      for (const int p : {0, 1, 2})
+        out.microseconds[static_cast<std::size_t>(a * 3 + p)] = a == 0 && p == 1 ? -1.0f : 10.0f;
     return out;
   }
   Result<double> sample(const Cell& cell, const Candidate& c) override {
     if (failing && cell.bytes == 4096) return fail(Errc::io, "broken");
     ++samples;
-    EXPECT_FALSE(c.choice.algorithm == 0 && c.choice.protocol == 1) << "an entry that is not possible was measured";
-    const double t = seconds(cell, c) * (1 + noise_ * random_.normal()) * (1 + 0.05 * std::sin(clock));  // drift
+    EXPECT_FALSE(c.choice.algorithm == 0 && c.choice.protocol == 1)
+        << "an entry that is not possible was measured";
+    const double t =
+        seconds(cell, c) * (1 + noise_ * random_.normal()) * (1 + 0.05 * std::sin(clock));  // drift
     clock += t * 20 + 1e-4;
     return t;
   }
@@ -159,7 +164,8 @@ TEST(Regions, NeighboursAreJoinedAndBordersLieHalfWay) {
     r.levels.push_back({{0, choice}, {ratio, ratio - 0.01, ratio + 0.01}, {}, {}});
     result.cells.push_back(r);
   };
-  cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3), cell(65536, {1, 2, 0}, 1.005);
+  cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3),
+      cell(65536, {1, 2, 0}, 1.005);
   const auto regions = regions_of(result, 0, 2, 1, {});
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_EQ(regions[0].from, 1024u);
@@ -206,7 +212,12 @@ TEST(Columns, SummaryCountsWhatTheyCameTo) {
   CompareOptions o;
   o.collectives = {Collective::all_reduce};
   o.sizes = {1024, 64u << 20}, o.held_back = {48u << 20};
-  const auto columns = compare_columns(m, o, [](const Cell&) { return Candidate{1, {}}; }, hooks(m));
+  const auto columns = compare_columns(
+      m, o,
+      [](const Cell&) {
+        return Candidate{1, {}};
+      },
+      hooks(m));
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_TRUE(columns[1].held_back);
   const auto s = summary_of(columns);

@@ -9,7 +9,9 @@ namespace {
 
 const std::string kHead = "topotune-tuning-table 1\nmachine 2x10de:2335\nnccl 2.28.9\n";
 
-std::string one(const std::string& lines, int regions) { return kHead + lines + "end " + std::to_string(regions) + "\n"; }
+std::string one(const std::string& lines, int regions) {
+  return kHead + lines + "end " + std::to_string(regions) + "\n";
+}
 
 // The refusal of a text, as "LINE: what".
 std::string refusal(const std::string& text) {
@@ -19,7 +21,8 @@ std::string refusal(const std::string& text) {
 
 TEST(Table, IsReadBackAsWritten) {
   Table table;
-  table.machine = "2x10de:2335", table.nccl = "2.28.9", table.created = "2026-01-02T03:04:05Z", table.tool = "t-1";
+  table.machine = "2x10de:2335", table.nccl = "2.28.9", table.created = "2026-01-02T03:04:05Z",
+  table.tool = "t-1";
   table.settings = {{"NCCL_MIN_CTAS", 32}};
   table.regions = {{Collective::all_reduce, 4096, 8191, 2, 1, {1, 2, 24}, 1.05, 1.04, 1.06},
                    {Collective::broadcast, 1, 100, 2, 1, {kNcclChooses, kNcclChooses, 8}, 1.0, 0.99, 1.01}};
@@ -50,11 +53,13 @@ TEST(Table, RefusesWithLineAndReason) {
   EXPECT_EQ(refusal(one("set NCCL_MIN_CTAS 65\n", 0)), "4: '65' is not 1 to 64");
   EXPECT_EQ(refusal(one("colour red\n", 0)), "4: unknown word 'colour'");
   EXPECT_EQ(refusal(one(good + good, 2)), "5: the region overlaps the one before it, or is out of order");
-  EXPECT_EQ(refusal(one("region all_reduce 9 1 2 1 Ring LL 8 1.1 1.0 1.2\n", 1)), "4: the range of bytes is not FROM <= TO");
+  EXPECT_EQ(refusal(one("region all_reduce 9 1 2 1 Ring LL 8 1.1 1.0 1.2\n", 1)),
+            "4: the range of bytes is not FROM <= TO");
   EXPECT_EQ(refusal(one("region all_reduce 1 9 2 3 Ring LL 8 1.1 1.0 1.2\n", 1)), "4: nodes: '3'");
   EXPECT_EQ(refusal(one("region all_to_all 1 9 2 1 Ring LL 8 1.1 1.0 1.2\n", 1)),
             "4: no collective that NCCL asks a tuner about: 'all_to_all'");
-  EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Rung LL 8 1.1 1.0 1.2\n", 1)), "4: no algorithm of NCCL: 'Rung'");
+  EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Rung LL 8 1.1 1.0 1.2\n", 1)),
+            "4: no algorithm of NCCL: 'Rung'");
   EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Ring * 8 1.1 1.0 1.2\n", 1)),
             "4: algorithm and protocol: both or none is '*'");
   EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Ring LL 0 1.1 1.0 1.2\n", 1)),
@@ -68,22 +73,25 @@ TEST(Table, RefusesWithLineAndReason) {
 }
 
 TEST(Table, EveryTruncationIsRefused) {
-  const auto text = one("region all_reduce 1 9 2 1 Ring LL 8 1.1 1.0 1.2\nregion all_reduce 10 99 2 1 * * 8 1.1 1.0 1.2\n", 2);
+  const auto text = one(
+      "region all_reduce 1 9 2 1 Ring LL 8 1.1 1.0 1.2\nregion all_reduce 10 99 2 1 * * 8 1.1 1.0 1.2\n", 2);
   for (std::size_t i = 0; i < text.size(); ++i) EXPECT_FALSE(parse_table(text.substr(0, i)).table) << i;
   EXPECT_TRUE(parse_table(text).table);
 }
 
 TEST(Decide, FindsTheRegionOfItsShapeOnly) {
-  const auto parsed = parse_table(one("region reduce 5 6 2 1 Tree LL * 1 1 1\n"
-                                      "region all_reduce 100 199 2 1 Ring LL 8 1 1 1\n"
-                                      "region all_reduce 300 399 2 1 Tree Simple * 1 1 1\n"
-                                      "region all_reduce 1 999 4 1 Ring LL128 4 1 1 1\n",
-                                      4));
+  const auto parsed =
+      parse_table(one("region reduce 5 6 2 1 Tree LL * 1 1 1\n"
+                      "region all_reduce 100 199 2 1 Ring LL 8 1 1 1\n"
+                      "region all_reduce 300 399 2 1 Tree Simple * 1 1 1\n"
+                      "region all_reduce 1 999 4 1 Ring LL128 4 1 1 1\n",
+                      4));
   ASSERT_TRUE(parsed.table) << parsed.error.text;
   const Decider two(*parsed.table, 2, 1);
   EXPECT_EQ(two.regions(), 3u);
   const int all_reduce = 4;
-  for (const std::uint64_t bytes : {0u, 99u, 200u, 299u, 400u}) EXPECT_EQ(two.choice(all_reduce, bytes), nullptr) << bytes;
+  for (const std::uint64_t bytes : {0u, 99u, 200u, 299u, 400u})
+    EXPECT_EQ(two.choice(all_reduce, bytes), nullptr) << bytes;
   for (const std::uint64_t bytes : {100u, 150u, 199u}) {
     ASSERT_NE(two.choice(all_reduce, bytes), nullptr) << bytes;
     EXPECT_EQ(*two.choice(all_reduce, bytes), (Choice{1, 0, 8}));
@@ -101,7 +109,8 @@ TEST(Apply, NeverRevivesAnEntryAndNeverSetsChannelsOfNothing) {
   EXPECT_EQ(apply({0, 1, 8}, costs[0], 2, 3, &channels), Applied::unusable);
   EXPECT_EQ(costs[0][1], -1);
   EXPECT_EQ(channels, 0);
-  EXPECT_EQ(apply({3, 1, 8}, costs[0], 2, 3, &channels), Applied::unusable);  // NCCL knows two algorithms only
+  EXPECT_EQ(apply({3, 1, 8}, costs[0], 2, 3, &channels),
+            Applied::unusable);  // NCCL knows two algorithms only
   EXPECT_EQ(channels, 0);
   EXPECT_EQ(apply({1, 2, 0}, costs[0], 2, 3, &channels), Applied::forced);
   EXPECT_EQ(costs[1][2], 0);
