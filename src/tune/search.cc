@@ -110,8 +110,10 @@ class Search {
   }
 
   bool measure_field(CellResult& r, std::vector<Runner>& field) {
-    for (const auto& runner : field)
-      if (!warm(r, runner.candidate)) return false;
+    for (std::size_t i = 0; i < field.size(); ++i) {
+      if (!warm(r, field[i].candidate)) return false;
+      if (i >= 1 && over()) field.resize(i + 1);  // no time for the others
+    }
     r.measured += field.size();
     if (!rounds(r, field, o_.screen)) return false;
     note(r, field);
