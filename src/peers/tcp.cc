@@ -160,6 +160,35 @@ class Tcp : public Peers {
     return out;
   }
 
+  void fail_all(const Error& error) override {
+    if (broken_) return;
+    broken_ = error;
+    const auto mine = Error{
+        error.code, fmt::format("{}: {}", all_[at_rank()].to_string(), error.text), {}, {}, {}, error.hint};
+    static_cast<void>(refuse(mine, Deadline(2)));
+  }
+
+  std::optional<Error> news() override {
+    if (broken_) return broken_;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      auto& line = lines_[i];
+      if (!line.fd.good()) continue;
+      const bool alive = read_some(line).has_value();
+      const bool whole = line.in.size() >= 5;
+      if (whole && line.in[4] == kNo) {
+        auto m = message_in(line);
+        if (m && *m) broken_ = said_no((*m)->text);
+      } else if (!alive && !whole) {
+        broken_ = Error{
+            Errc::io, fmt::format("{} ended", all_[i].to_string()), {}, {}, {}, "its own output says why"};
+      }
+      if (!broken_) continue;
+      if (rank_ == 0) static_cast<void>(refuse(*broken_, Deadline(1)));
+      return broken_;
+    }
+    return std::nullopt;
+  }
+
   // Rank 0: until all spoke. The first that is missing is told to all others.
   Result<std::vector<std::string>> gather(const std::string& mine, const std::string& what, double limit) {
     const Deadline deadline(limit);
@@ -222,8 +251,8 @@ class Tcp : public Peers {
 
   tl::unexpected<Error> refuse(const Error& error, const Deadline& deadline) {
     const auto message = framed(kNo, error.hint.empty() ? error.text : error.text + "\n" + error.hint);
-    for (std::size_t r = 1; r < lines_.size(); ++r)
-      static_cast<void>(send_all(lines_[r].fd.get(), message, deadline));
+    for (auto& line : lines_)
+      if (line.fd.good()) static_cast<void>(send_all(line.fd.get(), message, deadline));
     return tl::unexpected(error);
   }
 
@@ -241,6 +270,8 @@ class Tcp : public Peers {
     if (answer->kind == kNo) return tl::unexpected(said_no(answer->text));
     return split_parts(std::move(answer->text), all_.size());
   }
+
+  std::size_t at_rank() const { return static_cast<std::size_t>(rank_); }
 
   int rank_ = 0;
   std::vector<Peer> all_;
