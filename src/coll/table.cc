@@ -1,6 +1,7 @@
 #include "coll/table.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "measure/statistics.h"
@@ -34,13 +35,10 @@ const Cell* find(const std::vector<Cell>& cells, Op op, std::size_t bytes, bool 
   return nullptr;
 }
 
-std::string columns(const std::string& first, const std::string& second, const std::string& type,
-                    const std::string& redop, const std::string& root, const char* unit_of_time,
-                    const char* unit, const char* wrong, const char* names[3]) {
-  const auto side =
-      fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", names[0] == nullptr ? unit_of_time : names[0],
-                  names[1] == nullptr ? unit : names[1], names[2] == nullptr ? unit : names[2], wrong);
-  return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{} \n", first, second, type, redop, root, side,
+// A line of the head: five columns, then four twice.
+std::string columns(const std::array<const char*, 9>& c) {
+  const auto side = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", c[5], c[6], c[7], c[8]);
+  return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{} \n", c[0], c[1], c[2], c[3], c[4], side,
                      side);
 }
 
@@ -109,14 +107,12 @@ std::set<Op> ops_in(const std::vector<Cell>& cells) {
 }
 
 void nccl_tests_op(std::string& out, const std::vector<Cell>& cells, const SuiteOptions& options, Op op) {
-  const char* names[3] = {"time", "algbw", "busbw"};
-  const char* none[3] = {nullptr, nullptr, nullptr};
   out += fmt::format(
       "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          "
       "\n",
       "", "", "", "", "");
-  out += columns("size", "count", "type", "redop", "root", "", "", "#wrong", names);
-  out += columns("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "", none);
+  out += columns({"size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong"});
+  out += columns({"(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", ""});
   double wrong = 0, busbw = 0;
   int counted = 0;
   for (const auto bytes : options.sizes) {

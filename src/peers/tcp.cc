@@ -440,34 +440,41 @@ Result<std::unique_ptr<Peers>> meet_as_root(const Meeting& m) {
   return std::unique_ptr<Peers>(std::move(tcp));
 }
 
+// One attempt on one name.
+Result<host::Fd> try_connect(const std::string& name, int port, const Deadline& deadline) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
+  const int rc = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (rc != 0) return fail(Errc::not_found, "{}: {}", printable(name), ::gai_strerror(rc));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  int error = 0;
+  for (const auto* a = list; a != nullptr; a = a->ai_next) {
+    host::Fd fd(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol));
+    error = ::connect(fd.get(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      pollfd p{fd.get(), POLLOUT, 0};
+      socklen_t size = sizeof error;
+      error = ETIMEDOUT;
+      if (::poll(&p, 1, std::min(deadline.left_ms(), 3000)) == 1)
+        ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error != 0) continue;
+    quick(fd.get());
+    return fd;
+  }
+  return fail(Errc::io, "{}", std::strerror(error));
+}
+
 // A connection, tried until the deadline: rank 0 may start later.
 Result<host::Fd> connect_to(const Meeting& m, const Deadline& deadline) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
-  std::string why = "no address";
+  std::string why;
   do {
-    addrinfo* list = nullptr;
-    const int rc = ::getaddrinfo(m.host.c_str(), std::to_string(m.port).c_str(), &hints, &list);
-    if (rc != 0) why = ::gai_strerror(rc);
-    for (const auto* a = rc == 0 ? list : nullptr; a != nullptr; a = a->ai_next) {
-      host::Fd fd(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol));
-      int error = 0;
-      if (::connect(fd.get(), a->ai_addr, a->ai_addrlen) != 0) error = errno;
-      if (error == EINPROGRESS) {
-        pollfd p{fd.get(), POLLOUT, 0};
-        socklen_t size = sizeof error;
-        error = ETIMEDOUT;
-        if (::poll(&p, 1, std::min(deadline.left_ms(), 5000)) == 1)
-          ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-      }
-      if (error == 0) {
-        ::freeaddrinfo(list);
-        quick(fd.get());
-        return fd;
-      }
-      why = std::strerror(error);
+    for (const auto name : split(m.host, ',')) {
+      auto fd = try_connect(std::string(name), m.port, deadline);
+      if (fd) return fd;
+      why = fd.error().text;
+      if (deadline.over()) break;
     }
-    if (list != nullptr && rc == 0) ::freeaddrinfo(list);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (!deadline.over());
   return tl::unexpected(Error{
