@@ -283,6 +283,7 @@ class CollRun {
     auto peers = launch::meet_job(environment_, job_, place_);
     if (!peers) return tl::unexpected(peers.error());
     peers_ = std::move(*peers);
+    if (place_.launcher.empty() && peers_->size() > 1) count_locals();
     auto library = nccl::Library::load();
     if (!library) return tl::unexpected(library.error());
     library_ = *library;
@@ -297,6 +298,19 @@ class CollRun {
     init_seconds_ = (*group)->init_seconds();
     backend_ = std::move(*group);
     return introduce();
+  }
+
+  // Without a launcher: its place among the processes of its host.
+  void count_locals() {
+    const auto& host = peers_->at(place_.rank).host;
+    place_.local = 0;
+    int size = 0;
+    for (const auto& peer : peers_->all()) {
+      if (peer.host != host) continue;
+      if (peer.rank < place_.rank) ++place_.local;
+      ++size;
+    }
+    place_.local_size = size;
   }
 
   // This process's GPUs: all or the chosen ones of the only process of a node, else the local rank's.
