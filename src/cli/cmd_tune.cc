@@ -1,13 +1,10 @@
 #include <unistd.h>
 
-#include <csignal>
-#include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "base/text.h"
 #include "cli/atomic_file.h"
+#include "cli/bench_frame.h"
 #include "cli/cli.h"
 #include "cli/tune_output.h"
 #include "cli/tune_setup.h"
@@ -20,32 +17,6 @@
 namespace topotune::cli {
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first one ends the run in order, the second at once.
-void on_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32] = {};
-  std::tm parts{};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts));
-  return text;
-}
-
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  std::string out = "topotune";
-  const auto words = split(text, '\0');
-  for (std::size_t i = 1; i < words.size(); ++i)
-    if (!words[i].empty()) out += " " + printable(words[i]);
-  return out;
-}
 
 // One run of the verb: steps, their watchdog, and the document at the end.
 class Run {
@@ -60,13 +31,12 @@ class Run {
     run_.date = utc_now();
     run_.command = command_line();
     hooks_.now = measure::monotonic_seconds;
-    hooks_.stop = [] { return interrupted != 0; };
+    hooks_.stop = interrupted;
     hooks_.progress = [this](const std::string& what) { step(what); };
   }
 
   int go() {
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
+    end_in_order_on_interrupt();
     const auto plan = plan_of(o_);
     if (!plan) return report(plan.error());
     if (!o_.overhead.empty()) return overhead(*plan);
@@ -166,7 +136,7 @@ class Run {
   // Every choice of the table once with data that are compared; a wrong one takes its region out.
   void verify(TuneOutcome& outcome, const TuneMachine& m, tune::BackendMeasurer& measurer) {
     std::erase_if(outcome.table.regions, [&](const tune::Region& region) {
-      if (interrupted != 0) return false;
+      if (interrupted()) return false;
       for (const auto& cell : outcome.search.cells) {
         if (cell.cell.collective != region.collective || cell.cell.bytes < region.from ||
             cell.cell.bytes > region.to)
@@ -208,7 +178,7 @@ class Run {
     if (all_failed) {
       const auto why = outcome.search.cells.empty() ? std::string("no cell was measured")
                                                     : outcome.search.cells.front().failed;
-      if (interrupted == 0)
+      if (!interrupted())
         return report(Error{Errc::unsupported, "tune: nothing could be measured: " + why, {}, {}, {}, {}});
     }
     if (!o_.out.empty() && !all_failed) {
@@ -219,20 +189,7 @@ class Run {
     }
     const auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
     if (const int status = write_result(globals_, text); status != kOk) return status;
-    return run_.interrupted ? kInterrupted : status_of();
-  }
-
-  int status_of() const {
-    switch (model::verdict_of(run_)) {
-      case model::Verdict::error:
-        return kError;
-      case model::Verdict::warn:
-        return kWarn;
-      case model::Verdict::unknown:
-        return kUnknown;
-      default:
-        return kOk;
-    }
+    return status_of(run_, "warn");
   }
 
   // The table as a job would use it, beside a communicator that knows nothing of it.
@@ -266,7 +223,7 @@ class Run {
         {model::Severity::info, "plugin",
          fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
                      (*machine)->steering->last().applied)});
-    if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && interrupted == 0)
+    if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && !interrupted())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
     return finish_columns(**machine, columns, "tune", "default", "tuned");
   }
@@ -306,7 +263,7 @@ class Run {
                      const std::string& left, const std::string& right) {
     idle();
     describe(m);
-    run_.interrupted = interrupted != 0;
+    run_.interrupted = interrupted();
     run_.seconds = measure::monotonic_seconds() - start_;
     add_results(run_, columns, name, m.groups.front()->ranks(), o_.mode);
     add_models(run_, columns);
@@ -321,7 +278,7 @@ class Run {
     if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
         status != kOk)
       return status;
-    return run_.interrupted ? kInterrupted : status_of();
+    return status_of(run_, "warn");
   }
 
   const TuneOptions& o_;

@@ -73,7 +73,7 @@ struct Counts {
 Counts counts_of(const Question& question, int ranks);
 // The size that is shown and counted in bandwidths: of the larger buffer.
 std::size_t shown_bytes(const Question& question, int ranks);
-bool works_in_place(Op op);  // all_to_all, send_recv: data would be overwritten before they are sent
+bool works_in_place(Op op);  // false: its result is not defined (nccl-tests times it all the same)
 
 // algbw = algorithm_bytes / seconds; busbw = algbw * bus_factor.
 double algorithm_bytes(const Question& question, int ranks);

@@ -135,8 +135,6 @@ Group::~Group() {
 }
 
 std::optional<std::string> Group::cannot(const coll::Question& question, coll::Mode mode) const {
-  if (question.in_place && !coll::works_in_place(question.op))
-    return fmt::format("{} does not work in place", coll::name_of(question.op));
   if (coll::shown_bytes(question, place_.ranks) == 0)
     return fmt::format("{} bytes are less than 16 for each of {} ranks", question.bytes, place_.ranks);
   if (coll::shown_bytes(question, place_.ranks) > options_.buffer_bytes)
@@ -311,7 +309,10 @@ Result<void> Group::look_for_errors() {
     broken_ = true;
     return library_.check(state, fmt::format("rank {} ({})", member->rank, member->gpu->id));
   }
-  return {};
+  const auto news = options_.news ? options_.news() : std::nullopt;
+  if (!news) return {};
+  broken_ = true;
+  return tl::unexpected(*news);
 }
 
 Result<coll::Timed> Group::run(const coll::Question& question, int iterations, coll::Mode mode) {
@@ -573,6 +574,8 @@ Result<void> Group::compare(const coll::Question& question, Member& member, coll
 
 Result<coll::Checked> Group::verify(const coll::Question& question, coll::Mode mode) {
   if (const auto why = cannot(question, mode)) return fail(Errc::unsupported, "{}", *why);
+  if (question.in_place && !coll::works_in_place(question.op))
+    return fail(Errc::unsupported, "{} in place has no defined result", coll::name_of(question.op));
   for (const auto& member : members_)
     if (member->gpu->module == nullptr) return fail(Errc::unsupported, "{}", member->gpu->kernels_why);
   auto ok = fill(question);

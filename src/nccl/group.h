@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,7 +15,9 @@ struct GroupOptions {
   std::size_t buffer_bytes =
       0;  // of each of the two buffers of a rank: the largest size that will be asked for
   std::optional<int> min_ctas, max_ctas;  // thread blocks (channels) that NCCL may use
-  bool registered = false;                // the buffers are registered with the communicators
+  // Asked now and then while the GPUs are waited for: a reason to give up.
+  std::function<std::optional<Error>()> news;
+  bool registered = false;  // the buffers are registered with the communicators
 };
 
 // Where this process's ranks stand among all.

@@ -15,6 +15,8 @@ class Alone : public Peers {
   Result<std::vector<std::string>> exchange(const std::string& mine, const std::string&, double) override {
     return std::vector<std::string>{mine};
   }
+  void fail_all(const Error&) override {}
+  std::optional<Error> news() override { return std::nullopt; }
   std::string how() const override { return "one process"; }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ class Peers {
   // more can be exchanged. `what` is said in errors: "times of all_reduce".
   virtual Result<std::vector<std::string>> exchange(const std::string& mine, const std::string& what,
                                                     double limit_seconds) = 0;
+  // Tells all others, at their next or present exchange, that this process cannot go on, and why.
+  virtual void fail_all(const Error& error) = 0;
+  // Looks without waiting whether another process ended or failed: for those who wait for it elsewhere.
+  virtual std::optional<Error> news() = 0;
   // How the processes meet: "TCP h1:29400", "one process".
   virtual std::string how() const = 0;
 };

@@ -160,6 +160,35 @@ class Tcp : public Peers {
     return out;
   }
 
+  void fail_all(const Error& error) override {
+    if (broken_) return;
+    broken_ = error;
+    const auto mine = Error{
+        error.code, fmt::format("{}: {}", all_[at_rank()].to_string(), error.text), {}, {}, {}, error.hint};
+    static_cast<void>(refuse(mine, Deadline(2)));
+  }
+
+  std::optional<Error> news() override {
+    if (broken_) return broken_;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      auto& line = lines_[i];
+      if (!line.fd.good()) continue;
+      const bool alive = read_some(line).has_value();
+      const bool whole = line.in.size() >= 5;
+      if (whole && line.in[4] == kNo) {
+        auto m = message_in(line);
+        if (m && *m) broken_ = said_no((*m)->text);
+      } else if (!alive && !whole) {
+        broken_ = Error{
+            Errc::io, fmt::format("{} ended", all_[i].to_string()), {}, {}, {}, "its own output says why"};
+      }
+      if (!broken_) continue;
+      if (rank_ == 0) static_cast<void>(refuse(*broken_, Deadline(1)));
+      return broken_;
+    }
+    return std::nullopt;
+  }
+
   // Rank 0: until all spoke. The first that is missing is told to all others.
   Result<std::vector<std::string>> gather(const std::string& mine, const std::string& what, double limit) {
     const Deadline deadline(limit);
@@ -222,8 +251,8 @@ class Tcp : public Peers {
 
   tl::unexpected<Error> refuse(const Error& error, const Deadline& deadline) {
     const auto message = framed(kNo, error.hint.empty() ? error.text : error.text + "\n" + error.hint);
-    for (std::size_t r = 1; r < lines_.size(); ++r)
-      static_cast<void>(send_all(lines_[r].fd.get(), message, deadline));
+    for (auto& line : lines_)
+      if (line.fd.good()) static_cast<void>(send_all(line.fd.get(), message, deadline));
     return tl::unexpected(error);
   }
 
@@ -241,6 +270,8 @@ class Tcp : public Peers {
     if (answer->kind == kNo) return tl::unexpected(said_no(answer->text));
     return split_parts(std::move(answer->text), all_.size());
   }
+
+  std::size_t at_rank() const { return static_cast<std::size_t>(rank_); }
 
   int rank_ = 0;
   std::vector<Peer> all_;
@@ -409,34 +440,41 @@ Result<std::unique_ptr<Peers>> meet_as_root(const Meeting& m) {
   return std::unique_ptr<Peers>(std::move(tcp));
 }
 
+// One attempt on one name.
+Result<host::Fd> try_connect(const std::string& name, int port, const Deadline& deadline) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
+  const int rc = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (rc != 0) return fail(Errc::not_found, "{}: {}", printable(name), ::gai_strerror(rc));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  int error = 0;
+  for (const auto* a = list; a != nullptr; a = a->ai_next) {
+    host::Fd fd(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol));
+    error = ::connect(fd.get(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      pollfd p{fd.get(), POLLOUT, 0};
+      socklen_t size = sizeof error;
+      error = ETIMEDOUT;
+      if (::poll(&p, 1, std::min(deadline.left_ms(), 3000)) == 1)
+        ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error != 0) continue;
+    quick(fd.get());
+    return fd;
+  }
+  return fail(Errc::io, "{}", std::strerror(error));
+}
+
 // A connection, tried until the deadline: rank 0 may start later.
 Result<host::Fd> connect_to(const Meeting& m, const Deadline& deadline) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
-  std::string why = "no address";
+  std::string why;
   do {
-    addrinfo* list = nullptr;
-    const int rc = ::getaddrinfo(m.host.c_str(), std::to_string(m.port).c_str(), &hints, &list);
-    if (rc != 0) why = ::gai_strerror(rc);
-    for (const auto* a = rc == 0 ? list : nullptr; a != nullptr; a = a->ai_next) {
-      host::Fd fd(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol));
-      int error = 0;
-      if (::connect(fd.get(), a->ai_addr, a->ai_addrlen) != 0) error = errno;
-      if (error == EINPROGRESS) {
-        pollfd p{fd.get(), POLLOUT, 0};
-        socklen_t size = sizeof error;
-        error = ETIMEDOUT;
-        if (::poll(&p, 1, std::min(deadline.left_ms(), 5000)) == 1)
-          ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-      }
-      if (error == 0) {
-        ::freeaddrinfo(list);
-        quick(fd.get());
-        return fd;
-      }
-      why = std::strerror(error);
+    for (const auto name : split(m.host, ',')) {
+      auto fd = try_connect(std::string(name), m.port, deadline);
+      if (fd) return fd;
+      why = fd.error().text;
+      if (deadline.over()) break;
     }
-    if (list != nullptr && rc == 0) ::freeaddrinfo(list);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (!deadline.over());
   return tl::unexpected(Error{

@@ -6,7 +6,7 @@ namespace topotune::peers {
 
 // Where processes meet: rank 0 listens there.
 struct Meeting {
-  std::string host;  // name or address, IPv4 or IPv6; "" at rank 0: all addresses
+  std::string host;  // name or address, IPv4 or IPv6, or several with commas; "" at rank 0: all addresses
   int port = 0;
   int rank = 0, size = 1;
   double limit_seconds = 60;  // until all are there

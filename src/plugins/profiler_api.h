@@ -275,4 +275,24 @@ struct ProfilerNamed {  // v5, v6
   Rc (*finalize)(void* context);
 };
 
+// The layouts of NCCL 2.30's headers on 64-bit Linux.
+static_assert(sizeof(DescrV1) == 120 && offsetof(DescrV1, coll.count) == 72 &&
+              offsetof(DescrV1, coll.protocol) == 107);
+static_assert(offsetof(DescrV1, p2p.peer) == 72 && offsetof(DescrV1, proxy_op.is_send) == 44);
+static_assert(sizeof(DescrV2) == 128 && offsetof(DescrV2, coll.count) == 72 &&
+              offsetof(DescrV2, coll.protocol) == 120);
+static_assert(offsetof(DescrV2, p2p.peer) == 72 && offsetof(DescrV2, proxy_op.is_send) == 44);
+static_assert(sizeof(DescrV3) == 120 && offsetof(DescrV3, coll.count) == 72 &&
+              offsetof(DescrV3, coll.protocol) == 112);
+static_assert(offsetof(DescrV3, p2p.peer) == 72 && offsetof(DescrV3, proxy_op.is_send) == 44);
+static_assert(sizeof(DescrV4) == 104 && offsetof(DescrV4, coll.count) == 56 &&
+              offsetof(DescrV4, coll.protocol) == 96);
+static_assert(offsetof(DescrV4, p2p.peer) == 56 && offsetof(DescrV4, kernel.timer) == 32);
+static_assert(sizeof(DescrV5) == 112 && offsetof(DescrV5, coll.count) == 56 &&
+              offsetof(DescrV5, coll.protocol) == 96);
+static_assert(offsetof(DescrV5, p2p.peer) == 56 && offsetof(DescrV5, kernel.timer) == 32);
+static_assert(sizeof(DescrV6) == 112 && offsetof(DescrV6, coll.count) == 56 &&
+              offsetof(DescrV6, ce.datatype) == 72);
+static_assert(sizeof(StateArgs) == 8 && sizeof(ProfilerV4) == 48 && sizeof(ProfilerNamed<DescrV5>) == 48);
+
 }  // namespace topotune::plugins

@@ -133,7 +133,9 @@ TEST_F(FakeGroup, WhatItCannotDoIsSaid) {
   EXPECT_THAT(g.cannot(q, Mode::back_to_back).value_or(""), HasSubstr("NCCL 2.18.5 has no float8e4m3"));
   q = question(Op::send_recv);
   q.in_place = true;
-  EXPECT_TRUE(g.cannot(q, Mode::back_to_back));
+  const auto checked = g.verify(q, Mode::back_to_back);
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error().text, HasSubstr("sendrecv in place has no defined result"));
   EXPECT_THAT(g.cannot(question(Op::all_gather, 8), Mode::back_to_back).value_or(""),
               HasSubstr("less than 16"));
   EXPECT_THAT(g.cannot(question(Op::all_reduce, 1u << 20), Mode::back_to_back).value_or(""),
