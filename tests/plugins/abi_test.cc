@@ -57,8 +57,9 @@ TEST(Abi, LoadsAnywhere) {
       EXPECT_EQ(text.find("libstdc++"), std::string::npos) << text;
       int minor = 0;
       if (const auto at = text.find("GLIBC_2.");
-          at != std::string::npos && std::sscanf(line + at, "GLIBC_2.%d", &minor) == 1)
+          at != std::string::npos && std::sscanf(line + at, "GLIBC_2.%d", &minor) == 1) {
         EXPECT_LE(minor, 34) << text;
+      }
     }
     ::pclose(pipe);
   }

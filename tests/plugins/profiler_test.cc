@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -44,10 +47,10 @@ struct View {
                                                        header.header_bytes)) {}
 };
 
-struct Setup {
+struct Scene {
   loader::Folder folder;
   loader::Variables variables;
-  Setup() {
+  Scene() {
     variables.set("TOPOTUNE_PROFILER_DIR", folder.path);
     variables.set("TOPOTUNE_PROFILER_RECORDS", "64");
   }
@@ -61,7 +64,7 @@ DescrV5 coll(std::size_t count) {
 }
 
 TEST(Profiler, RecordsACollectiveThroughV5) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
@@ -84,7 +87,7 @@ TEST(Profiler, RecordsACollectiveThroughV5) {
   EXPECT_EQ(p->stop(handle), 0);
   EXPECT_EQ(p->finalize(context), 0);
   EXPECT_EQ(p->stop(handle), 0);  // late: nothing happens
-  const auto all = files(setup.folder.path);
+  const auto all = files(scene.folder.path);
   ASSERT_EQ(all.size(), 1u);
   const View v(all[0]);
   EXPECT_EQ(v.header.magic, kProfileMagic);
@@ -111,7 +114,7 @@ TEST(Profiler, RecordsACollectiveThroughV5) {
 
 template <class P, class D>
 void drive_unnamed(const char* symbol, D descr, std::uint64_t bytes) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<P>(symbol);
   int mask = 0;
@@ -125,7 +128,7 @@ void drive_unnamed(const char* symbol, D descr, std::uint64_t bytes) {
   p->start(context, &none, &group);
   EXPECT_EQ(none, nullptr) << symbol;
   p->finalize(context);
-  const auto all = files(setup.folder.path);
+  const auto all = files(scene.folder.path);
   ASSERT_EQ(all.size(), 1u) << symbol;
   const View v(all[0]);
   EXPECT_EQ(v.header.comm_id, 99u) << symbol;
@@ -155,7 +158,7 @@ TEST(Profiler, OlderVersionsTellTheCommunicatorWithTheEvent) {
 }
 
 TEST(Profiler, BytesToPeersAreCountedBySteps) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
   int mask = 0;
@@ -180,7 +183,7 @@ TEST(Profiler, BytesToPeersAreCountedBySteps) {
   send(3, ::getpid(), true, 1000), send(3, ::getpid(), true, 24), send(1, ::getpid(), false, 5);
   send(2, ::getpid() + 1, true, 77), send(99, ::getpid(), true, 7);
   p->finalize(context);
-  const auto all = files(setup.folder.path);
+  const auto all = files(scene.folder.path);
   const View v(all.at(0));
   EXPECT_EQ(v.sent[3], 1024u);
   EXPECT_EQ(v.sent[1], 0u);
@@ -189,8 +192,8 @@ TEST(Profiler, BytesToPeersAreCountedBySteps) {
 }
 
 TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
-  Setup setup;
-  setup.variables.set("TOPOTUNE_PROFILER_SAMPLE", "4");
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_SAMPLE", "4");
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
   const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
@@ -218,8 +221,8 @@ TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
 }
 
 TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
-  Setup setup;
-  setup.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
@@ -235,7 +238,7 @@ TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
 
 // Handles are looked up, never followed: none of these may do harm.
 TEST(Profiler, WildHandlesDoNoHarm) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   StateArgs args{};
@@ -256,7 +259,7 @@ TEST(Profiler, WildHandlesDoNoHarm) {
 }
 
 TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
@@ -275,10 +278,10 @@ TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
     });
   }
   // A reader that looks while they write.
-  for (int i = 0; i < 20; ++i) (void)files(setup.folder.path);
+  for (int i = 0; i < 20; ++i) (void)files(scene.folder.path);
   for (auto& thread : threads) thread.join();
   p->finalize(context);
-  const auto all = files(setup.folder.path);
+  const auto all = files(scene.folder.path);
   const View v(all.at(0));
   EXPECT_EQ(v.header.next, 20000u);
   EXPECT_EQ(v.header.totals[4][10].calls, 20000u);
@@ -294,7 +297,7 @@ TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
 }
 
 TEST(Profiler, TheFileOutlivesAKilledJob) {
-  const Setup setup;
+  const Scene scene;
   const pid_t child = ::fork();
   if (child == 0) {
     void* handle = ::dlopen(TOPOTUNE_PROFILER, RTLD_NOW | RTLD_LOCAL);
@@ -309,7 +312,7 @@ TEST(Profiler, TheFileOutlivesAKilledJob) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status));
-  const auto all = files(setup.folder.path);
+  const auto all = files(scene.folder.path);
   const View v(all.at(0));
   EXPECT_EQ(v.header.pid, static_cast<std::uint64_t>(child));
   EXPECT_EQ(v.header.closed, 0u);
@@ -318,7 +321,7 @@ TEST(Profiler, TheFileOutlivesAKilledJob) {
 }
 
 TEST(Profiler, CostsLittle) {
-  const Setup setup;
+  const Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
