@@ -8,6 +8,7 @@
 #include "checks/log_rules.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/log_profile.h"
 #include "cli/log_run.h"
 #include "emit/nccl_log_json.h"
 #include "emit/nccl_log_text.h"
@@ -284,6 +285,8 @@ int log_verb(const LogOptions& options, const Globals& globals) {
   if (options.follow && options.files.size() > 1)
     return report(Error{Errc::usage, "--follow takes one file", {}, {}, {}, ""});
   if (options.follow) return follow(options, globals);
+  if (is_profile_file(options.files[0]))
+    return explain_profiles(options.files, options.matrix, globals);
   const auto name = name_of_input(options.files);
   auto log = read_logs(options.files);
   if (!log) return report(log.error());
@@ -304,6 +307,7 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
       "  kubectl logs trainer-0 | topotune log -    from standard input; --follow while it grows\n"
       "  topotune log job.log --topology live       against what this machine can do\n"
       "  topotune log --compare good.log bad.log    what differs between two runs\n"
+      "  topotune log /dev/shm/topotune-profile-*   what the profiler plugin recorded\n"
       "  topotune log --run --ab -- ./all_reduce_perf -b 1G -e 1G -g 8\n"
       "                                             start it, explain it, and what a variable costs");
   verb->add_option("files", options->files, "logs of one job, plain, gzip or zstd; - is standard input")

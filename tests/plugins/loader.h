@@ -13,6 +13,14 @@
 #include <string>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TOPOTUNE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TOPOTUNE_SANITIZED 1
+#endif
+#endif
+
 // Loads a plugin as NCCL does, and stands in for NCCL's log.
 namespace loader {
 

@@ -341,7 +341,9 @@ TEST(Profiler, CostsLittle) {
   }
   p->finalize(context);
   std::printf("%.0f ns a collective\n", best);
-  EXPECT_LT(best, 5000);
+#ifndef TOPOTUNE_SANITIZED
+  EXPECT_LT(best, 5000);  // tests run beside others; bench/ holds the real number
+#endif
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "cli/log_profile.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "base/text.h"
+#include "cli/input.h"
+#include "emit/nccl_log_json.h"
+#include "emit/nccl_log_text.h"
+#include "measure/statistics.h"
+#include "parse/nccl_profile.h"
+
+namespace topotune::cli {
+
+namespace {
+
+using parse::NcclProfile;
+using Json = nlohmann::ordered_json;
+
+// Equal calls of one rank.
+struct Group {
+  std::string op, datatype, algorithm, protocol;
+  int channels = 0;
+  std::uint64_t bytes = 0, calls = 0;  // bytes: of one rank's part
+  std::vector<double> host, gpu;       // seconds
+};
+
+std::vector<Group> groups_of(const NcclProfile& p) {
+  std::map<std::tuple<std::string, std::uint64_t, std::string, std::string, std::string, int>, Group> groups;
+  for (const auto& e : p.kept) {
+    const auto algorithm = e.algorithm.value_or("-"), protocol = e.protocol.value_or("-");
+    auto& g = groups[{e.op, e.bytes, e.datatype, algorithm, protocol, e.channels}];
+    g.op = e.op.empty() ? "unknown" : e.op, g.datatype = e.datatype.empty() ? "unknown" : e.datatype;
+    g.algorithm = algorithm, g.protocol = protocol, g.channels = e.channels, g.bytes = e.bytes;
+    ++g.calls;
+    if (e.host_seconds) g.host.push_back(*e.host_seconds);
+    if (e.gpu_seconds) g.gpu.push_back(*e.gpu_seconds);
+  }
+  std::vector<Group> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+std::string microseconds(const std::vector<double>& seconds) {
+  const auto median = measure::median_of(seconds);
+  return median ? fmt::format("{:.2f}", 1e6 * *median) : "-";
+}
+
+std::string title_of(const NcclProfile& p) {
+  return fmt::format("communicator {}{}, rank {} of {}, pid {} on {}{}",
+                     p.communicator ? fmt::format("0x{:x}", *p.communicator) : "without an id",
+                     p.name.empty() ? "" : " '" + p.name + "'",
+                     p.rank ? fmt::format("{}", *p.rank) : "unknown",
+                     p.ranks ? fmt::format("{}", *p.ranks) : "an unknown number", p.pid,
+                     p.host.empty() ? "an unknown host" : p.host, p.closed ? "" : " (not finished)");
+}
+
+std::string text_of(const NcclProfile& p) {
+  std::string out = title_of(p) + "\n";
+  std::uint64_t calls = 0, bytes = 0;
+  for (const auto& t : p.totals) calls += t.calls, bytes += t.bytes;
+  out +=
+      fmt::format("  {} events, {} bytes in all; the newest {} by kind:\n", p.events, bytes, p.kept.size());
+  out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n", "operation", "bytes",
+                     "type", "choice", "channels", "calls", "host us", "GPU us");
+  for (const auto& g : groups_of(p))
+    out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n", g.op, g.bytes, g.datatype,
+                       g.algorithm + "/" + g.protocol, g.channels, g.calls, microseconds(g.host),
+                       microseconds(g.gpu));
+  if (p.foreign > 0)
+    out += fmt::format("  {} bytes were sent for ranks of other processes (PXN)\n", p.foreign);
+  return out;
+}
+
+std::string matrix_text(const model::NcclLog& log) {
+  if (!log.traffic_basis) return "who sent how much to whom is not known (no network steps were recorded)\n";
+  std::string out =
+      fmt::format("bytes from rank to rank, {}\n", *log.traffic_basis == "measured"
+                                                       ? "measured on the network; within a node not known"
+                                                       : "modelled: both ranks are on one node");
+  for (const auto& [pair, bytes] : log.traffic)
+    out += fmt::format("  {} -> {}: {}\n", pair.first, pair.second, bytes);
+  return out;
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json json_of(const NcclProfile& p) {
+  Json out;
+  out["rank"] = p.rank ? Json(*p.rank) : Json(nullptr);
+  out["communicator"] = p.communicator ? Json(fmt::format("0x{:x}", *p.communicator)) : Json(nullptr);
+  out["name"] = p.name.empty() ? Json(nullptr) : Json(p.name);
+  out["events"] = p.events, out["kept"] = p.kept.size(), out["finished"] = p.closed;
+  out["totals"] = Json::array();
+  for (const auto& t : p.totals)
+    out["totals"].push_back({{"op", t.op},
+                             {"from_bytes", std::uint64_t{1} << t.log2_bytes},
+                             {"calls", t.calls},
+                             {"bytes", t.bytes}});
+  out["groups"] = Json::array();
+  for (const auto& g : groups_of(p))
+    out["groups"].push_back({{"op", g.op},
+                             {"rank_bytes", g.bytes},
+                             {"datatype", g.datatype},
+                             {"algorithm", g.algorithm == "-" ? Json(nullptr) : Json(g.algorithm)},
+                             {"protocol", g.protocol == "-" ? Json(nullptr) : Json(g.protocol)},
+                             {"channels", g.channels},
+                             {"calls", g.calls},
+                             {"host_seconds", or_null(measure::median_of(g.host))},
+                             {"gpu_seconds", or_null(measure::median_of(g.gpu))},
+                             {"gpu_samples", g.gpu.size()}});
+  return out;
+}
+
+}  // namespace
+
+bool is_profile_file(const std::string& name) {
+  if (name == "-") return false;
+  std::ifstream in(name, std::ios::binary);
+  char start[8] = {};
+  return in.read(start, sizeof start) && parse::is_nccl_profile(std::string_view(start, sizeof start));
+}
+
+int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals) {
+  std::vector<NcclProfile> profiles;
+  for (const auto& name : files) {
+    const auto bytes = read_input(name);
+    if (!bytes) return report(about(name, bytes.error()).value());
+    auto profile = parse::parse_nccl_profile(*bytes);
+    if (!profile) return report(about(name, profile.error()).value());
+    profiles.push_back(std::move(*profile));
+  }
+  std::ranges::stable_sort(profiles, {}, [](const NcclProfile& p) {
+    return std::tuple(p.communicator.value_or(0), p.rank.value_or(-1));
+  });
+  auto log = parse::log_of(profiles);
+  log.files = files;
+  const auto name = files.size() == 1 ? files[0] : fmt::format("{} and {} more", files[0], files.size() - 1);
+  if (globals.json) {
+    auto document = Json::parse(emit::nccl_log_json(log, {}, name));
+    document["profile"] = Json::array();
+    for (const auto& p : profiles) document["profile"].push_back(json_of(p));
+    return write_result(globals, document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  std::string out;
+  if (!matrix)
+    for (const auto& p : profiles) out += text_of(p);
+  return write_result(globals, out + matrix_text(log));
+}
+
+}  // namespace topotune::cli

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/nccl_log.h"
+
+namespace topotune::parse {
+
+// One collective, or send or receive, of a profiler file.
+struct ProfileEvent {
+  std::uint64_t number = 0;  // of the file, from 1
+  std::string op, datatype;  // "AllReduce", "float32"; "" unknown
+  std::optional<std::string> algorithm, protocol;
+  int channels = 0;
+  std::uint64_t bytes = 0, count = 0;  // count x size of the type; elements
+  std::optional<int> peer;             // of sends and receives; the root of others
+  std::uint64_t start_ns = 0;          // CLOCK_MONOTONIC
+  std::optional<double> host_seconds, gpu_seconds;
+};
+
+struct ProfileTotal {
+  std::string op;
+  int log2_bytes = 0;  // floor of the logarithm of count x size of the type
+  std::uint64_t calls = 0, bytes = 0;
+};
+
+// What a rank's profiler plugin recorded of one communicator (docs/formats/profile.md).
+struct NcclProfile {
+  std::optional<int> rank, ranks, nodes;
+  std::optional<std::uint64_t> communicator;
+  std::uint64_t pid = 0, events = 0;
+  std::string host, name;
+  bool closed = false;
+  bool steps = false;              // network steps were recorded from the beginning to the end
+  std::vector<ProfileEvent> kept;  // the newest, by number
+  std::vector<ProfileTotal> totals;
+  std::vector<std::uint64_t> sent;  // bytes to each rank over the network
+  std::uint64_t foreign = 0;
+};
+
+bool is_nccl_profile(std::string_view bytes);
+
+// Events that are being written while the bytes are read are left out.
+Result<NcclProfile> parse_nccl_profile(std::string_view bytes);
+
+// The profiles of one job as a log: ranks, communicators, collectives (once a communicator), tuning, and the
+// matrix where network bytes were measured, or where two ranks leave no doubt who talks to whom.
+model::NcclLog log_of(std::span<const NcclProfile> profiles);
+
+}  // namespace topotune::parse

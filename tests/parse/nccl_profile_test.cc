@@ -1,0 +1,148 @@
+#include "parse/nccl_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace topotune::parse {
+namespace {
+
+// A file by the words of docs/formats/profile.md.
+class File {
+ public:
+  File(std::uint32_t ranks, std::uint32_t nodes, std::uint32_t rank, std::uint32_t records = 4)
+      : header_((9456 + 8 * ranks + 63) / 64 * 64), bytes_(header_ + records * 72, '\0') {
+    put<std::uint64_t>(0, 0x3146'4f52'5054'5454), put<std::uint32_t>(8, 1);
+    put<std::uint32_t>(12, static_cast<std::uint32_t>(header_)), put<std::uint32_t>(16, 72), put(20, records);
+    put(24, ranks), put(28, nodes), put(32, rank), put<std::uint32_t>(36, 5), put<std::uint64_t>(40, 0xabc);
+    put<std::uint64_t>(48, 4711), put<std::uint64_t>(208, 1),
+        put<std::uint32_t>(232, 6 | (nodes > 1 ? 24 : 0));
+    bytes_.replace(72, 5, "node7");
+  }
+  template <class T>
+  void put(std::size_t offset, T value) {
+    std::memcpy(bytes_.data() + offset, &value, sizeof value);
+  }
+  // An all-reduce of bfloat16 by Ring/LL128 on 24 channels.
+  void event(std::uint64_t number, std::uint64_t bytes, std::uint8_t function = 4, std::uint64_t gpu_ns = 0) {
+    const auto records = 4u;
+    const auto at = header_ + (number - 1) % records * 72;
+    put(at, number), put<std::uint64_t>(at + 8, 1000), put<std::uint64_t>(at + 16, 3000);
+    if (gpu_ns > 0) put<std::uint64_t>(at + 24, 50000), put<std::uint64_t>(at + 32, 50000 + gpu_ns);
+    put(at + 40, bytes);
+    const std::uint8_t small[8] = {1, function, 1, 1, 9, 24, 16, 0};
+    std::memcpy(bytes_.data() + at + 56, small, 8);
+    put<std::int32_t>(at + 64, -1);
+    put<std::uint64_t>(200, number);
+    total(function, bytes);
+  }
+  void total(std::uint8_t function, std::uint64_t bytes) {
+    std::size_t log2 = 0;
+    while (bytes >> (log2 + 1) != 0) ++log2;
+    const auto at = 240 + (function * 48u + log2) * 16;
+    std::uint64_t old[2];
+    std::memcpy(old, bytes_.data() + at, 16);
+    put(at, old[0] + 1), put(at + 8, old[1] + bytes);
+  }
+  std::string& bytes() { return bytes_; }
+
+ private:
+  std::size_t header_;
+  std::string bytes_;
+};
+
+NcclProfile parsed(File& file) {
+  auto profile = parse_nccl_profile(file.bytes());
+  EXPECT_TRUE(profile) << profile.error().text;
+  return profile ? *profile : NcclProfile{};
+}
+
+TEST(NcclProfile, TellsEventsAndTotals) {
+  File file(2, 1, 1);
+  for (std::uint64_t i = 1; i <= 6; ++i) file.event(i, 2048, 4, i == 6 ? 7000 : 0);
+  const auto p = parsed(file);
+  EXPECT_EQ(p.rank, 1);
+  EXPECT_EQ(p.ranks, 2);
+  EXPECT_EQ(p.communicator, 0xabcu);
+  EXPECT_EQ(p.host, "node7");
+  EXPECT_TRUE(p.closed);
+  EXPECT_FALSE(p.steps);
+  EXPECT_EQ(p.events, 6u);
+  ASSERT_EQ(p.kept.size(), 4u);
+  EXPECT_EQ(p.kept.front().number, 3u);
+  const auto& e = p.kept.back();
+  EXPECT_EQ(e.op, "AllReduce");
+  EXPECT_EQ(e.datatype, "bfloat16");
+  EXPECT_EQ(e.count, 1024u);
+  EXPECT_EQ(e.algorithm, "Ring");
+  EXPECT_EQ(e.protocol, "LL128");
+  EXPECT_DOUBLE_EQ(*e.host_seconds, 2e-6);
+  EXPECT_DOUBLE_EQ(*e.gpu_seconds, 7e-6);
+  EXPECT_FALSE(p.kept.front().gpu_seconds);
+  ASSERT_EQ(p.totals.size(), 1u);
+  EXPECT_EQ(p.totals[0].calls, 6u);
+  EXPECT_EQ(p.totals[0].bytes, 6u * 2048);
+  EXPECT_EQ(p.totals[0].log2_bytes, 11);
+}
+
+TEST(NcclProfile, TwoRanksOfANodeLeaveNoDoubt) {
+  File a(2, 1, 0), b(2, 1, 1);
+  for (std::uint64_t i = 1; i <= 6; ++i) a.event(i, 1000), b.event(i, 1000);
+  const std::vector<NcclProfile> both{parsed(a), parsed(b)};
+  const auto log = log_of(both);
+  EXPECT_EQ(log.traffic_basis, "modelled");
+  ASSERT_EQ(log.traffic.size(), 2u);
+  EXPECT_EQ(log.traffic[0].second, 6000u);  // 2 (n-1)/n of six times 1000
+  ASSERT_EQ(log.communicators.size(), 1u);
+  EXPECT_EQ(log.communicators[0].ranks_seen, 2);
+  ASSERT_EQ(log.collectives.size(), 1u);
+  EXPECT_EQ(log.collectives[0].calls, 4u);  // those that are kept, once a communicator
+  ASSERT_EQ(log.tuning.size(), 1u);
+  EXPECT_EQ(log.tuning[0].last_channel, 23);
+}
+
+TEST(NcclProfile, NetworkBytesAreMeasured) {
+  File a(4, 2, 0), b(4, 2, 2);
+  a.put<std::uint64_t>(9456 + 8 * 2, 5000), b.put<std::uint64_t>(9456, 77);
+  const std::vector<NcclProfile> both{parsed(a), parsed(b)};
+  const auto log = log_of(both);
+  EXPECT_EQ(log.traffic_basis, "measured");
+  using Cell = std::pair<std::pair<int, int>, std::uint64_t>;
+  EXPECT_EQ(log.traffic, (std::vector<Cell>{{{0, 2}, 5000}, {{2, 0}, 77}}));
+  // More than two ranks without network steps: unknown, not zero.
+  File c(4, 1, 0);
+  c.event(1, 1000);
+  const std::vector<NcclProfile> one{parsed(c)};
+  EXPECT_FALSE(log_of(one).traffic_basis);
+}
+
+TEST(NcclProfile, ARecordThatIsBeingWrittenIsLeftOut) {
+  File file(2, 1, 0);
+  file.event(1, 100), file.event(2, 100);
+  file.put<std::uint64_t>(9472 + 72, 0);
+  EXPECT_EQ(parsed(file).kept.size(), 1u);
+  file.put<std::uint64_t>(9472 + 72, 99);  // beyond the count of events
+  EXPECT_EQ(parsed(file).kept.size(), 1u);
+}
+
+TEST(NcclProfile, RefusesWhatCannotBe) {
+  File file(2, 1, 0);
+  const auto whole = file.bytes();
+  for (std::size_t size = 0; size < whole.size(); size += 97)
+    EXPECT_FALSE(parse_nccl_profile(std::string_view(whole).substr(0, size))) << size;
+  const auto refusal = [&](std::size_t offset, std::uint32_t value) {
+    File bad(2, 1, 0);
+    bad.put(offset, value);
+    const auto p = parse_nccl_profile(bad.bytes());
+    return p ? std::string() : p.error().text;
+  };
+  EXPECT_EQ(refusal(0, 7), "not a profiler file");
+  EXPECT_EQ(refusal(8, 2), "version 2 of the profiler's file is not known");
+  EXPECT_EQ(refusal(16, 71), "a profiler file with 4 records of 71 bytes");
+  EXPECT_EQ(refusal(20, 3), "a profiler file with 3 records of 72 bytes");
+  EXPECT_EQ(refusal(24, 1u << 31), "a profiler file with a header of 9472 bytes for 2147483648 ranks");
+  EXPECT_EQ(refusal(12, 0xffffffff), "a profiler file of 9760 bytes is cut off");
+}
+
+}  // namespace
+}  // namespace topotune::parse
