@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <new>
 
 #include "plugins/profiler.h"
 #include "plugins/profiler_api.h"
@@ -19,6 +18,7 @@ namespace {
 
 constexpr unsigned kMostProfiles = 4096;
 std::atomic<Profile*> profiles[kMostProfiles];  // never taken out: handles stay valid until the process ends
+Profile storage[kMostProfiles];
 std::atomic<unsigned> used{0};
 std::atomic<int*> mask_of_nccl{nullptr};
 std::atomic<int> mask_when_running{0};
@@ -74,9 +74,8 @@ Rc init(void** context, int* mask, const CommFacts& facts, Logger log) noexcept 
       say(log, "off for this communicator: more than 4096 in this process");
       return kSuccess;
     }
-    auto* profile = new Profile;
+    auto* profile = &storage[index];
     if (const auto why = profile->open(settings, facts, mask); !why.empty()) {
-      delete profile;
       say(log, "off: " + why);
       return kSuccess;
     }
