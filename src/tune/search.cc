@@ -46,11 +46,45 @@ class Search {
         ++done;
       }
     }
+    for (auto& cell : out_.cells) {
+      if (hooks_.stop() || spent() > 0.9 * o_.budget_seconds) break;
+      if (doubtful(cell)) again(cell);
+    }
     out_.seconds = spent();
     return std::move(out_);
   }
 
  private:
+  // A level at which the size would be slower, or where that is not clear.
+  bool doubtful(const CellResult& r) const {
+    return r.failed.empty() && m_.steerable(r.cell.collective) &&
+           std::ranges::any_of(r.levels, [&](const auto& c) {
+             return c.candidate.level > 0 && judge(c.ratio, o_.margin, o_.tolerance) > Judged::as_good;
+           });
+  }
+
+  // The time that is left goes to those: everything once more, with more samples. What was forgotten of other
+  // sizes rules nothing out this time; the better answer of a level stays.
+  void again(CellResult& r) {
+    hooks_.progress(std::string(name_of(r.cell.collective)) + " " + std::to_string(r.cell.bytes) + " again");
+    const auto was = o_;
+    o_.screen *= 2, o_.decide *= 2;
+    seen_.clear();
+    share_end_ = o_.budget_seconds;
+    auto next = cell(r.cell);
+    o_ = was;
+    if (!next.failed.empty()) return;
+    r.measured += next.measured;
+    for (auto& c : next.levels) {
+      const auto at = std::ranges::find_if(
+          r.levels, [&](const auto& x) { return x.candidate.level == c.candidate.level; });
+      if (at == r.levels.end())
+        r.levels.push_back(std::move(c));
+      else if (c.ratio.median > at->ratio.median)
+        *at = std::move(c);
+    }
+  }
+
   double spent() const { return hooks_.now() - start_; }
   bool over() const { return hooks_.stop() || spent() > std::min(share_end_, o_.budget_seconds * 1.02); }
 
@@ -88,9 +122,10 @@ class Search {
         for (int p = 0; p < costs->protocols; ++p) {
           if (costs->microseconds[static_cast<std::size_t>(a * costs->protocols + p)] < 0) continue;
           const Candidate c{level, {a, p, 0}};
-          all.push_back(
-              {c, extrapolated(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes))});
-          if (all.back().second) best = std::min(best, *all.back().second);
+          const auto& seen = seen_[key_of(r.cell.collective, c)];
+          const auto bytes = static_cast<double>(r.cell.bytes);
+          all.push_back({c, at_least(seen, bytes)});
+          if (const auto line = extrapolated(seen, bytes)) best = std::min(best, *line);
         }
       }
     }
@@ -153,7 +188,7 @@ class Search {
         if (channels > most) break;
         Candidate c{level, {choice.algorithm, choice.protocol, channels}};
         const auto expected =
-            extrapolated(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes));
+            at_least(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes));
         if (expected && *expected > kHopeless * median(mine[0].samples)) continue;
         variants.push_back({c, {}});
       }
@@ -244,7 +279,7 @@ class Search {
 
   static constexpr double kHopeless = 1.4;
   Measurer& m_;
-  const SearchOptions& o_;
+  SearchOptions o_;
   const Hooks& hooks_;
   double start_, share_end_ = 0;
   std::map<Key, std::vector<Seen>> seen_;
@@ -297,6 +332,13 @@ std::vector<std::size_t> better_half(const std::vector<double>& medians, double 
   return order;
 }
 
+std::optional<double> at_least(const std::vector<Seen>& seen, double bytes) {
+  if (seen.size() < 2) return std::nullopt;
+  const auto &a = seen[seen.size() - 2], &b = seen.back();
+  const bool bandwidth = b.bytes > a.bytes && b.seconds / a.seconds > 0.7 * b.bytes / a.bytes;
+  return bandwidth ? extrapolated(seen, bytes) : std::optional(b.seconds);
+}
+
 std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes) {
   if (seen.size() < 2) return std::nullopt;
   const auto &a = seen[seen.size() - 2], &b = seen.back();
@@ -322,7 +364,8 @@ std::vector<LevelScore> score_levels(const SearchResult& result, const std::vect
       sum += std::log(gain);
       ++score.cells;
       score.faster += gain >= 1 + options.margin;
-      score.slower += gain < 1 - options.tolerance;
+      const auto* c = of_level(cell, level);
+      score.slower += level > 0 && c != nullptr && c->ratio.high < 1 - options.tolerance;
     }
     if (score.cells > 0) score.gain = std::exp(sum / static_cast<double>(score.cells));
     out.push_back(score);
@@ -333,7 +376,7 @@ std::vector<LevelScore> score_levels(const SearchResult& result, const std::vect
 std::size_t best_level(const std::vector<LevelScore>& scores) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < scores.size(); ++i) {
-    if (scores[i].cells == 0 || scores[i].slower * 20 > scores[i].cells) continue;
+    if (scores[i].cells == 0 || scores[i].slower * 10 > scores[i].cells) continue;
     if (scores[i].gain > scores[best].gain + 0.005) best = i;
   }
   return best;

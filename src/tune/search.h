@@ -17,7 +17,7 @@ struct SearchOptions {
   double margin = 0.01;     // a choice is taken when it is surely faster by more than this
   double tolerance = 0.01;  // and kept out when it may be slower than the default by more than this
   std::size_t screen = 3;   // samples of a candidate in the first round
-  std::size_t decide = 15;  // pairs of the last comparison, twice as many while it is unclear
+  std::size_t decide = 21;  // pairs of the last comparison, twice as many while it is unclear
 };
 
 struct Hooks {
@@ -53,18 +53,23 @@ struct SearchResult {
 // `close` of the best; never more than there were. Returns indices into `medians`, best first.
 std::vector<std::size_t> better_half(const std::vector<double>& medians, double close);
 
-// What a candidate will take, from its earlier sizes: through the last two, time = alpha + bytes / bandwidth.
-// Nothing with fewer than two.
+// What was measured of a candidate at earlier sizes, ascending.
 struct Seen {
   double bytes = 0, seconds = 0;
 };
+// What a candidate will take at least. Time grows with the size; how fast is known only once bandwidth
+// decides: when the last two sizes show it (time grew by 0.7 of the size), it goes on like that, otherwise it
+// is only not less. Nothing with fewer than two.
+std::optional<double> at_least(const std::vector<Seen>& seen, double bytes);
+// The line through the last two. Nothing with fewer than two.
 std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes);
 
 // Measures all cells, ascending in size, within the time. An error of one cell is kept with it.
 SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks);
 
 // The communicator setting with the best mean gain over all cells, where cells that would be slower count
-// against it. A level that costs more thread blocks must be better by at least half a percent.
+// against it; one in ten that is surely slower rules a level out. A level that costs more thread blocks must
+// be better by at least half a percent.
 struct LevelScore {
   std::size_t level = 0;
   double gain = 1;  // geometric mean of the ratios

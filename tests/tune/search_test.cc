@@ -207,6 +207,23 @@ TEST(Extrapolated, GoesThroughTheLastTwo) {
   EXPECT_DOUBLE_EQ(*extrapolated({{10, 20}, {20, 19}}, 40), 19);  // never falling
 }
 
+TEST(AtLeast, SaysNoMoreThanWhatIsSure) {
+  EXPECT_FALSE(at_least({{1, 1}}, 2));
+  // Latency decides: a little noise between two small sizes says nothing about a gigabyte.
+  EXPECT_DOUBLE_EQ(*at_least({{1024, 17.0}, {2048, 17.5}}, 1e9), 17.5);
+  // Bandwidth decides: it goes on.
+  EXPECT_DOUBLE_EQ(*at_least({{10, 100}, {20, 180}}, 40), 340);
+}
+
+// A protocol that is slow for small messages comes back where it is best.
+TEST(Search, WhatWasHopelessOnceIsTriedAgain) {
+  Model m(std::vector<Level>{{}});
+  const auto result = search(m, options(), hooks(m));
+  const auto& last = result.cells[result.cells.size() - 2];
+  ASSERT_EQ(last.cell.collective, Collective::all_reduce);
+  for (const auto& c : last.levels) EXPECT_GT(c.ratio.median, 0.97) << text_of(c.candidate.choice);
+}
+
 TEST(Columns, SummaryCountsWhatTheyCameTo) {
   Model m(std::vector<Level>{{}, {32}}, 0.001);
   CompareOptions o;
