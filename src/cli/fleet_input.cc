@@ -10,6 +10,7 @@
 #include "checks/fleet.h"
 #include "cli/job.h"
 #include "host/capture.h"
+#include "model/measurement.h"
 #include "parse/measurement.h"
 
 namespace topotune::cli {
@@ -54,7 +55,7 @@ Result<std::vector<model::FleetMeasurement>> measurements_in(const std::string& 
   for (const auto& one : *results) {
     if (one.status == "failed" || one.status == "waived") continue;
     out.push_back(
-        {one.key, one.median, parse::larger_is_better(one.unit), one.status == "noisy", one.samples, name});
+        {one.key, one.median, model::larger_is_better(one.unit), one.status == "noisy", one.samples, name});
   }
   return out;
 }
@@ -91,6 +92,7 @@ std::optional<model::FleetNode> machine_node(const std::string& name, const Glob
   node.findings = diagnose(*input, job, globals).findings;
   node.hostname = input->machine.hostname.value.value_or("");
   node.boot_id = input->machine.boot_id.value.value_or("");
+  node.shm_device = input->machine.shm_device.value;
   for (const auto& file : input->unrecognised) add_measurements(name + "/" + file, node);
   return node;
 }

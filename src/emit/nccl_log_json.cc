@@ -314,6 +314,7 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   out["collectives"] = collectives_json(log);
   out["matrix"] = matrix_json(log);
   out["matrix_basis"] = or_null(log.traffic_basis);
+  if (!log.traffic_without.empty()) out["matrix_without"] = log.traffic_without;
   if (log.main_ranks > kDenseMatrix && !log.traffic.empty())
     out["traffic"] = array_of(log.traffic, [](const auto& t) {
       return Json{{"src", t.first.first}, {"dst", t.first.second}, {"bytes", t.second}};
