@@ -367,7 +367,7 @@ std::vector<std::string> other_links(const LogView& v) {
       const auto there = v.machine_link(a, b);
       const auto here = v.graph_link(a, b);
       const bool linked = here && here->type == PathType::nvl;
-      if (!there || there->type == PathType::xgmi || (!here && v.log.graph.paths.empty())) continue;
+      if (!there || !here || there->type == PathType::xgmi) continue;
       if ((there->type == PathType::nvl) == linked) continue;
       out.push_back(fmt::format("ranks {} and {}: {} in NCCL's graph, {} on the machine", a, b,
                                 linked ? "NVLink" : "no NVLink", link_name(*there)));

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "checks/rule.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/record.h"
 #include "cuda/suite.h"
@@ -54,32 +55,6 @@ std::string command_line() {
     if (!words[i].empty()) out += " " + printable(words[i]);
   }
   return out;
-}
-
-std::string fact(const model::Fact<std::string>& f) { return f ? *f : ""; }
-
-std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine) {
-  std::map<std::string, int> names;
-  for (const auto& gpu : machine.topology.gpus) ++names[gpu.name.value_or("unknown")];
-  std::string gpus;
-  for (const auto& [name, count] : names)
-    gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
-  std::string cpu;
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = std::string(trim(line.substr(line.find(':') + 1)));
-      break;
-    }
-  }
-  return {{"gpus", gpus},
-          {"driver", fact(machine.nvidia_driver)},
-          {"cuda_driver", fact(machine.cuda_driver)},
-          {"cpu", cpu},
-          {"cpus", std::to_string(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)))},
-          {"numa_nodes", std::to_string(machine.topology.numa.size())},
-          {"kernel", fact(machine.kernel)},
-          {"hypervisor", fact(machine.hypervisor)}};
 }
 
 // A bar on the terminal's last line; nothing elsewhere.

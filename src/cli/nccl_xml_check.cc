@@ -55,6 +55,10 @@ std::map<std::string, const Device*> by_bdf(const std::vector<Device>& devices) 
   return out;
 }
 
+// NCCL writes an interface whose PCI device it cannot find without an address: then the name tells.
+bool same_name(const model::Nic& a, const model::Nic& b) { return a.name && b.name && *a.name == *b.name; }
+bool same_name(const model::Gpu&, const model::Gpu&) { return false; }
+
 template <class Device>
 void compare_devices(const char* what, const std::vector<Device>& file, const std::vector<Device>& machine,
                      std::vector<Problem>& out) {
@@ -65,8 +69,11 @@ void compare_devices(const char* what, const std::vector<Device>& file, const st
                      "",
                      model::Severity::error,
                      fmt::format("{} {} is in the file and not on the machine: NCCL drops it", what, bdf)});
+  const auto stands_by_name = [&](const Device& real) {
+    return std::ranges::any_of(file, [&](const Device& one) { return !one.bdf && same_name(one, real); });
+  };
   for (const auto& [bdf, device] : here)
-    if (!in_file.contains(bdf))
+    if (!in_file.contains(bdf) && !stands_by_name(*device))
       out.push_back({{},
                      "",
                      model::Severity::warn,
