@@ -1,17 +1,11 @@
 #include "cli/bench_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
-#include <ctime>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "base/text.h"
 #include "checks/rule.h"
-#include "cli/fingerprint.h"
+#include "cli/bench_frame.h"
 #include "cli/input.h"
 #include "cli/record.h"
 #include "cuda/suite.h"
@@ -28,57 +22,6 @@
 namespace topotune::cli {
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first one ends the run in order, the second at once.
-void on_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32] = {};
-  std::tm parts{};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts));
-  return text;
-}
-
-// "topotune bench p2p 0 1", without the program's own folder.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  std::string out = "topotune";
-  const auto words = split(text, '\0');
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!words[i].empty()) out += " " + printable(words[i]);
-  }
-  return out;
-}
-
-// A bar on the terminal's last line; nothing elsewhere.
-class Progress {
- public:
-  explicit Progress(const Globals& globals)
-      : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
-        verbose_(globals.verbose),
-        start_(measure::monotonic_seconds()) {}
-  void operator()(const std::string& step) const {
-    const double spent = measure::monotonic_seconds() - start_;
-    if (on_)
-      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
-    else if (verbose_)
-      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
-  }
-  void clear() const {
-    if (on_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool on_, verbose_;
-  double start_;
-};
 
 class Run {
  public:
@@ -106,7 +49,7 @@ class Run {
 
   measure::Session::Hooks hooks() {
     measure::Session::Hooks hooks;
-    hooks.stop = [] { return interrupted != 0; };
+    hooks.stop = [] { return interrupted(); };
     hooks.progress = [this](const std::string& step) { progress_(step); };
     hooks.watchdog = &watchdog_;
     hooks.step_limit_seconds = options_.limit_seconds;
@@ -344,8 +287,8 @@ void Run::against_baseline() {
   if (!baseline_) return;
   const auto compared = measure::compare_runs(*baseline_, collected(), options_.tolerance_percent / 100);
   for (const auto& row : compared.rows) {
-    if (row.change != model::Trend::worse && row.change != model::Trend::better) continue;
-    const auto severity = row.change == model::Trend::worse ? model::Severity::warn : model::Severity::info;
+    if (row.change != model::Change::worse && row.change != model::Change::better) continue;
+    const auto severity = row.change == model::Change::worse ? model::Severity::warn : model::Severity::info;
     session_.judge(severity, row.key,
                    fmt::format("{} than the baseline: {} instead of {} (x {:.3f})", name_of(row.change),
                                emit::value_text(row.after, row.unit), emit::value_text(row.before, row.unit),
@@ -354,20 +297,6 @@ void Run::against_baseline() {
   if (compared.rows.empty())
     session_.judge(model::Severity::warn, "baseline",
                    "no result of this run is in the baseline: nothing was compared");
-}
-
-int status_of(const model::MeasurementRun& run, const std::string& fail_on) {
-  if (run.interrupted) return kInterrupted;
-  switch (model::verdict_of(run)) {
-    case model::Verdict::error:
-      return kError;
-    case model::Verdict::warn:
-      return fail_on == "error" ? kOk : kWarn;
-    case model::Verdict::unknown:
-      return kUnknown;
-    default:
-      return kOk;
-  }
 }
 
 int Run::go() {
@@ -383,8 +312,7 @@ int Run::go() {
     }
     baseline_ = measure::fleet_median(runs);
   }
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  end_in_order_on_interrupt();
   session_.step("reading the machine");
   auto input = load_input("live", globals_);
   if (!input) return report(input.error());
@@ -392,13 +320,13 @@ int Run::go() {
   run_.machine = fingerprint(machine_);
   if (options_.suite == "all" && globals_.json) take_capture();
   if (options_.suite == "all") check(*input);
-  if (wants("numa") && interrupted == 0) measure::run_numa(session_, machine_.topology, {});
+  if (wants("numa") && !interrupted()) measure::run_numa(session_, machine_.topology, {});
   const bool wrong_binding =
       options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
-  if ((wants("host") || wants("p2p") || wrong_binding) && interrupted == 0) gpu_suites();
+  if ((wants("host") || wants("p2p") || wrong_binding) && !interrupted()) gpu_suites();
   session_.idle();
   progress_.clear();
-  run_.interrupted = interrupted != 0;
+  run_.interrupted = interrupted();
   judge();
   against_baseline();
   const auto run = collected();

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/cli.h"
+#include "model/machine.h"
+#include "model/measurement.h"
+
+namespace topotune::cli {
+
+// What every suite of `bench` needs around its measurements.
+
+// The first SIGINT or SIGTERM from here on asks the run to end in order, the second ends it at once.
+void end_in_order_on_interrupt();
+bool interrupted();
+
+std::string utc_now();
+// "topotune bench p2p 0 1", without the program's own folder.
+std::string command_line();
+std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine);
+
+// A bar on the terminal's last line; nothing elsewhere.
+class Progress {
+ public:
+  explicit Progress(const Globals& globals);
+  void operator()(const std::string& step) const;
+  void clear() const;
+
+ private:
+  bool on_, verbose_;
+  double start_;
+};
+
+// The exit status of a run; fail_on: "warn" or "error".
+int status_of(const model::MeasurementRun& run, const std::string& fail_on);
+
+}  // namespace topotune::cli
