@@ -392,6 +392,15 @@ Outcome topology_file_differs(const LogView& v) {
                               std::move(evidence), v.log.graph.links[0].at)};
 }
 
+// nccl-tests with one rank: nothing was communicated.
+Outcome one_rank_benchmark(const LogView& v) {
+  if (!v.log.benchmark) return Clean{"no benchmark in the log"};
+  if (v.log.main_ranks == 0) return NotEvaluated{"number of ranks: not in the log"};
+  if (v.log.main_ranks > 1) return Clean{};
+  return Findings{log_finding(v, "BENCH01", "nccl-tests", "two ranks or more", "1 rank",
+                              {{v.place({0, 0}), "nccl-tests with 1 rank"}}, std::nullopt)};
+}
+
 // Lines that look alarming and are not.
 Outcome harmless(const LogView& v) {
   std::vector<Evidence> evidence;
@@ -425,7 +434,8 @@ constexpr LogRule kRules[] = {{"LOG05", shared_memory},
                               {"NCCL15", topology_file},
                               {"NCCL32", one_channel_by_tuner},
                               {"TOPO01", topology_file_refused},
-                              {"TOPO03", topology_file_differs}};
+                              {"TOPO03", topology_file_differs},
+                              {"BENCH01", one_rank_benchmark}};
 
 }  // namespace
 

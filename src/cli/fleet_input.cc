@@ -9,6 +9,7 @@
 
 #include "checks/fleet.h"
 #include "cli/job.h"
+#include "cli/measurement_check.h"
 #include "host/capture.h"
 #include "model/measurement.h"
 #include "parse/measurement.h"
@@ -35,11 +36,6 @@ NodeFile kind_of(const fs::path& path) {
   const auto head = head_of(path);
   if (host::looks_like_capture(head)) return NodeFile::capture;
   return parse::looks_like_measurement(head) ? NodeFile::measurement : NodeFile::other;
-}
-
-bool is_measurement_file(const std::string& name) {
-  std::error_code ignored;
-  return fs::is_regular_file(name, ignored) && kind_of(name) == NodeFile::measurement;
 }
 
 // "runs/node7.capture" -> "node7": how people name a node's files.

@@ -134,6 +134,20 @@ TEST(LogRules, ATopologyFileThatNcclRefuses) {
   EXPECT_EQ(find(diagnose(warning("Could not open XML graph file /x : No such file")), "TOPO01"), nullptr);
 }
 
+TEST(LogRules, ABenchmarkOfOneRank) {
+  const auto head = [](int ranks) {
+    std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 1048576(bytes) warmup iters: 5 iters: 20 "
+                       "agg iters: 1 validation: 1 graph: 0\n";
+    for (int r = 0; r < ranks; ++r)
+      text += line("a", r, fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks {} cudaDev {} nvmlDev {} busId "
+                                       "{}000 commId 0xfe - Init START",
+                                       r, r, ranks, r, r, r + 1));
+    return text + "# Avg bus bandwidth    : 0\n";
+  };
+  EXPECT_EQ(severity(diagnose(head(1)), "BENCH01"), Severity::warn);
+  EXPECT_EQ(find(diagnose(head(2)), "BENCH01"), nullptr);
+}
+
 TEST(LogRules, NetworkWithoutGpuDirect) {
   const auto both = [](std::string_view tail_a, std::string_view tail_b) {
     return line("a", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [send] via NET/IB/0{}", tail_a)) +
