@@ -221,13 +221,35 @@ Outcome one_queue_pair(const View& v) {
   return found.outcome("BENCH06");
 }
 
+// ---- ACS05
+
+// What the suites say of a pattern that its owner did not read back as it was written.
+bool arrived_wrong(const Measurement& m) {
+  return m.status == MeasureStatus::failed && (m.why.find("arrived wrong") != std::string::npos ||
+                                               m.verified_how.find("arrived wrong") != std::string::npos);
+}
+
+Outcome wrong_peer_data(const View& v) {
+  Found found(v);
+  bool any = false;
+  for (const auto& m : v.run.results) {
+    if (!m.name.starts_with("p2p.") && !m.name.starts_with("gdr.")) continue;
+    any = any || m.verified || arrived_wrong(m);
+    if (arrived_wrong(m))
+      found.add(m, "the pattern that was written", m.why.empty() ? m.verified_how : m.why);
+  }
+  if (!any) return NotEvaluated{"no verified transfer between GPUs in this measurement"};
+  return found.outcome("ACS05");
+}
+
 struct BenchRule {
   std::string_view id;
   Outcome (*evaluate)(const View&);
 };
-constexpr BenchRule kRules[] = {{"BENCH01", one_rank},        {"BENCH02", mean_over_sizes},
-                                {"BENCH03", beyond_the_link}, {"BENCH04", foreign_threshold},
-                                {"BENCH05", not_repeatable},  {"BENCH06", one_queue_pair}};
+constexpr BenchRule kRules[] = {{"ACS05", wrong_peer_data},     {"BENCH01", one_rank},
+                                {"BENCH02", mean_over_sizes},   {"BENCH03", beyond_the_link},
+                                {"BENCH04", foreign_threshold}, {"BENCH05", not_repeatable},
+                                {"BENCH06", one_queue_pair}};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ struct LinkLimit {
 // Nothing: the links behind this result are not known.
 using LimitOf = std::function<std::optional<LinkLimit>(const model::Measurement&)>;
 
-// Whether the numbers of a measurement mean what they seem to: BENCH01-06, in the catalogue's order.
+// Whether the numbers of a measurement mean what they seem to: ACS05 and BENCH01-06, in the catalogue's order.
 // `limit_of` may be empty: no machine is known. `name`: the file.
 model::Diagnosis judge_measurement(const model::MeasurementRun& run, const std::string& name,
                                    const LimitOf& limit_of = {});

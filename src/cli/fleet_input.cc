@@ -105,6 +105,7 @@ std::optional<model::FleetNode> measurement_node(const std::string& name) {
   model::FleetNode node;
   node.name = name;
   node.measurements = std::move(*found);
+  if (auto judged = check_measurement(name, nullptr)) node.findings = std::move(judged->findings);
   return node;
 }
 
@@ -116,6 +117,7 @@ void join_measurements(std::vector<model::FleetNode>& nodes, std::vector<model::
     const auto at = by_stem.find(stem_of(one.name));
     if (at != by_stem.end()) {
       std::ranges::move(one.measurements, std::back_inserter(nodes[at->second].measurements));
+      std::ranges::move(one.findings, std::back_inserter(nodes[at->second].findings));
     } else {
       one.kind = "known by measurements only";
       nodes.push_back(std::move(one));

@@ -154,21 +154,18 @@ bool is_idle_remark(std::string_view text) {
 
 // A line that begins with a head seen before; false: it has to be taken apart.
 bool NcclLogParser::Impl::known_head(int head, std::string_view message) {
-  if (log::collective_by_head(state, head, message)) {
+  const bool idle = is_idle_remark(message);
+  if (!idle && log::collective_by_head(state, head, message)) {
     ++state.log.library_lines;
     return true;
   }
   if (holds_record(message)) return false;  // maybe another record
   if (may_hold_nul && std::memchr(message.data(), '\0', message.size()) != nullptr) return false;
-  if (is_idle_remark(message)) {
-    ++state.log.library_lines;
-    state.enter(state.heads.at(head).site);
-    return true;
-  }
-  LogRecord one;
-  one.message = trim_message_end(message);
   ++state.log.library_lines;
   state.enter(state.heads.at(head).site);
+  if (idle) return true;
+  LogRecord one;
+  one.message = trim_message_end(message);
   state.time = {};
   statement(one);
   return true;

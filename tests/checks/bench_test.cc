@@ -154,6 +154,26 @@ TEST(Bench, OneQueuePairOnAFastPort) {
   EXPECT_TRUE(not_checked(judge_measurement(run_of({result("p2p.write.ce", 1)}), "b.json"), "BENCH06"));
 }
 
+TEST(Bench, DataThatArriveWrong) {
+  auto m = result("p2p.write.ce", 390, {{"src", std::string("GPU0")}, {"dst", std::string("GPU1")}});
+  m.verified = true;
+  const auto good = judge_measurement(run_of({m}), "b.json");
+  EXPECT_THAT(good.checked, Contains("ACS05"));
+  EXPECT_EQ(find(good, "ACS05"), nullptr);
+  m.verified = false;
+  m.status = model::MeasureStatus::failed;
+  m.why = "3 pieces of 16 bytes from GPU0 arrived wrong in GPU1, the first at byte 4096";
+  const auto bad = judge_measurement(run_of({m}), "b.json");
+  ASSERT_NE(find(bad, "ACS05"), nullptr);
+  EXPECT_EQ(find(bad, "ACS05")->severity, model::Severity::error);
+  EXPECT_THAT(find(bad, "ACS05")->observed, HasSubstr("the first at byte 4096"));
+  m.why = "cuMemcpyPeerAsync: out of memory";
+  EXPECT_TRUE(not_checked(judge_measurement(run_of({m}), "b.json"), "ACS05")) << "another failure";
+  m.name = "host.h2d";
+  m.why = "3 pieces of 16 bytes arrived wrong";
+  EXPECT_EQ(find(judge_measurement(run_of({m}), "b.json"), "ACS05"), nullptr) << "no peer";
+}
+
 TEST(Bench, SeveralResultsAreOneFinding) {
   std::vector<Measurement> results;
   for (int i = 0; i < 20; ++i) results.push_back(result(fmt::format("p2p.{}", i), 740));
