@@ -1,16 +1,12 @@
 #include "cli/bench_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
-#include <ctime>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "base/text.h"
 #include "checks/rule.h"
+#include "cli/bench_frame.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/record.h"
 #include "cuda/suite.h"
@@ -27,83 +23,6 @@
 namespace topotune::cli {
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first one ends the run in order, the second at once.
-void on_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32] = {};
-  std::tm parts{};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts));
-  return text;
-}
-
-// "topotune bench p2p 0 1", without the program's own folder.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  std::string out = "topotune";
-  const auto words = split(text, '\0');
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!words[i].empty()) out += " " + printable(words[i]);
-  }
-  return out;
-}
-
-std::string fact(const model::Fact<std::string>& f) { return f ? *f : ""; }
-
-std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine) {
-  std::map<std::string, int> names;
-  for (const auto& gpu : machine.topology.gpus) ++names[gpu.name.value_or("unknown")];
-  std::string gpus;
-  for (const auto& [name, count] : names)
-    gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
-  std::string cpu;
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = std::string(trim(line.substr(line.find(':') + 1)));
-      break;
-    }
-  }
-  return {{"gpus", gpus},
-          {"driver", fact(machine.nvidia_driver)},
-          {"cuda_driver", fact(machine.cuda_driver)},
-          {"cpu", cpu},
-          {"cpus", std::to_string(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)))},
-          {"numa_nodes", std::to_string(machine.topology.numa.size())},
-          {"kernel", fact(machine.kernel)},
-          {"hypervisor", fact(machine.hypervisor)}};
-}
-
-// A bar on the terminal's last line; nothing elsewhere.
-class Progress {
- public:
-  explicit Progress(const Globals& globals)
-      : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
-        verbose_(globals.verbose),
-        start_(measure::monotonic_seconds()) {}
-  void operator()(const std::string& step) const {
-    const double spent = measure::monotonic_seconds() - start_;
-    if (on_)
-      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
-    else if (verbose_)
-      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
-  }
-  void clear() const {
-    if (on_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool on_, verbose_;
-  double start_;
-};
 
 class Run {
  public:
@@ -131,8 +50,9 @@ class Run {
 
   measure::Session::Hooks hooks() {
     measure::Session::Hooks hooks;
-    hooks.stop = [] { return interrupted != 0; };
+    hooks.stop = [] { return interrupted(); };
     hooks.progress = [this](const std::string& step) { progress_(step); };
+    hooks.fraction = [this](double done) { progress_.fraction(done); };
     hooks.watchdog = &watchdog_;
     hooks.step_limit_seconds = options_.limit_seconds;
     return hooks;
@@ -144,6 +64,7 @@ class Run {
   void check(const Input& input);
   std::optional<measure::Pinned> beside_gpu() const;
   void gpu_suites();
+  void begin_suite();
   void moments(std::vector<model::GpuMoment>& out);
   std::vector<cuda::HostNode> host_nodes() const;
   void waive_gpus(const std::string& why);
@@ -156,6 +77,7 @@ class Run {
   const BenchOptions& options_;
   const Globals& globals_;
   Progress progress_;
+  int suites_begun_ = 0;
   double start_;
   measure::Watchdog watchdog_;
   measure::Session session_;
@@ -284,6 +206,14 @@ void Run::check(const Input& input) {
   if (diagnosis.checked.empty()) return session_.waive(std::move(m), "nothing could be checked");
 }
 
+// Each suite that was asked for takes an equal share of the bar.
+void Run::begin_suite() {
+  const auto count = static_cast<double>(std::ranges::count_if(
+      std::initializer_list<const char*>{"numa", "host", "p2p"}, [&](const char* suite) { return wants(suite); }));
+  const double from = static_cast<double>(suites_begun_++) / count;
+  session_.begin_share(from, from + 1 / count);
+}
+
 void Run::moments(std::vector<model::GpuMoment>& out) {
   if (!nvml_) return;
   for (const auto& gpu : machine_.topology.gpus) {
@@ -347,8 +277,12 @@ void Run::gpu_suites() {
   }
   const measure::ExpectedValues expected(machine_.topology);
   const cuda::Bench bench{session_, **machine, expected, nvml_ ? &*nvml_ : nullptr, suite_options_};
-  if (wants("host")) cuda::run_host(bench, host_nodes());
+  if (wants("host")) {
+    begin_suite();
+    cuda::run_host(bench, host_nodes());
+  }
   if (wants("p2p")) {
+    begin_suite();
     const auto pinned = beside_gpu();
     cuda::run_p2p(bench);
   }
@@ -381,20 +315,6 @@ void Run::against_baseline() {
                    "no result of this run is in the baseline: nothing was compared");
 }
 
-int status_of(const model::MeasurementRun& run, const std::string& fail_on) {
-  if (run.interrupted) return kInterrupted;
-  switch (model::verdict_of(run)) {
-    case model::Verdict::error:
-      return kError;
-    case model::Verdict::warn:
-      return fail_on == "error" ? kOk : kWarn;
-    case model::Verdict::unknown:
-      return kUnknown;
-    default:
-      return kOk;
-  }
-}
-
 int Run::go() {
   auto options = suite_options();
   if (!options) return report(options.error());
@@ -408,8 +328,7 @@ int Run::go() {
     }
     baseline_ = measure::fleet_median(runs);
   }
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  end_in_order_on_interrupt();
   session_.step("reading the machine");
   auto input = load_input("live", globals_);
   if (!input) return report(input.error());
@@ -417,13 +336,17 @@ int Run::go() {
   run_.machine = fingerprint(machine_);
   if (options_.suite == "all" && globals_.json) take_capture();
   if (options_.suite == "all") check(*input);
-  if (wants("numa") && interrupted == 0) measure::run_numa(session_, machine_.topology, {});
+  if (wants("numa") && !interrupted()) {
+    begin_suite();
+    measure::run_numa(session_, machine_.topology, {});
+  }
   const bool wrong_binding =
       options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
-  if ((wants("host") || wants("p2p") || wrong_binding) && interrupted == 0) gpu_suites();
+  if ((wants("host") || wants("p2p") || wrong_binding) && !interrupted()) gpu_suites();
   session_.idle();
+  session_.begin_share(1, 1);
   progress_.clear();
-  run_.interrupted = interrupted != 0;
+  run_.interrupted = interrupted();
   judge();
   against_baseline();
   const auto run = collected();
