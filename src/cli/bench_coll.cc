@@ -199,7 +199,7 @@ class CollRun {
   // A collective cannot be left from inside: when the run was interrupted and does not end in order, what is
   // there is written and the process ends.
   void guard() {
-    int patience = 20;
+    int patience = 6;  // launchers kill soon after they ask
     while (!done_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (!interrupted() || --patience > 0) continue;
