@@ -23,6 +23,8 @@ allowed() {
     mpi) echo mpi coll peers measure host model base ;;
     modules) echo modules mpi coll base ;;
     nccl) echo nccl cuda coll peers measure parse host model base ;;
+    tune) echo tune coll measure model base ;;
+    plugins) echo plugins tune ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac
