@@ -3,6 +3,7 @@
 # the same minutes, all collectives, sizes 8 B to 1 GB, and the cases that are not healthy. Writes at most six files to
 # the folder $1. TOPOTUNE: the binary; NCCL_TESTS: the folder of nccl-tests' programs, left out when it is not there;
 # OPS: the collectives; END: the last size.
+#   TOPOTUNE=carry/topotune NCCL_TESTS=carry scripts/device/coll_two_gpus.sh out
 # Changes no setting of a GPU. NVLink multicast stays off: NCCL_NVLS_ENABLE=0 for all that is started here.
 set -u
 out=$1
@@ -21,11 +22,13 @@ if ! ldconfig -p | grep -q libnccl.so.2; then
     [ -e "$folder/libnccl.so.2" ] && { export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; break; }
   done
 fi
+enough() { [ "$SECONDS" -gt "${LIMIT:-500}" ]; }
 clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
   local start end_ status
+  enough && { echo "left out, the time is up: $*" >>"$log"; return; }
   echo "\$ $*" >>"$log"
   start=$(date +%s.%N)
-  timeout 100 "$@" >>"$log" 2>&1
+  timeout 150 "$@" >>"$log" 2>&1
   status=$?
   end_=$(date +%s.%N)
   echo "-- status $status, $(python3 -c "print('%.2f' % ($end_ - $start))") s" >>"$log"
@@ -52,7 +55,7 @@ turn() { # turn OP NUMBER
     echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
   fi
   timeout 100 "$tt" bench coll "$1" -b 8 -e "$end" -f 2 --format nccl-tests --no-log --modes back-to-back \
-    --fail-on error >"$mine" 2>&1
+    --time 0.03 --fail-on error >"$mine" 2>&1
   echo "-- $1 turn $2: topotune status $?" >>"$log"
 }
 first=${ops%% *}

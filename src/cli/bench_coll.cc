@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/bench_frame.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "coll/share.h"
 #include "coll/suite.h"
@@ -199,7 +200,7 @@ class CollRun {
   // A collective cannot be left from inside: when the run was interrupted and does not end in order, what is
   // there is written and the process ends.
   void guard() {
-    int patience = 20;
+    int patience = 6;  // launchers kill soon after they ask
     while (!done_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (!interrupted() || --patience > 0) continue;

@@ -1,8 +1,8 @@
 // NCCL without GPUs, on the driver of tests/cuda/fake: each rank leaves what it sends in a file of a folder
 // that the unique id names, and reads what it needs, so that ranks may be threads of one call or processes.
 // FAKE_NCCL_FAULT: "wrong" (one element of each result), "error" (collectives fail), "remote" (an error of
-// another rank is found later), "lonely" (other ranks never come, for 200 ms), "old" (2.18: no fp8).
-// FAKE_NCCL_SLOW_RANK=R: rank R comes 300 us late.
+// another rank is found later), "old" (2.18: no fp8). FAKE_NCCL_PATIENCE: seconds to wait for other ranks
+// (20). FAKE_NCCL_SLOW_RANK=R: rank R comes 300 us late.
 #include <unistd.h>
 
 #include <chrono>
@@ -56,9 +56,13 @@ void put(const fs::path& file, const void* data, std::size_t bytes) {
 
 // False when nothing came in time.
 bool take(const fs::path& file, Bytes& out) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(fault() == "lonely" ? 0 : 20);
+  static bool gave_up = false;
+  const char* patience = std::getenv("FAKE_NCCL_PATIENCE");
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(patience == nullptr ? 20 : std::atoi(patience));
   while (!fs::exists(file)) {
-    if (std::chrono::steady_clock::now() > end) return last_error = "no data from " + file.string(), false;
+    if (gave_up || std::chrono::steady_clock::now() > end)
+      return gave_up = true, last_error = "no data from " + file.string(), false;
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   std::ifstream in(file, std::ios::binary);
@@ -173,9 +177,20 @@ fs::path file_of(const Comm& comm, unsigned long operation, int rank) {
   return comm.folder / (std::to_string(operation) + "." + std::to_string(rank));
 }
 
+// NCCL's own line of a choice: LL up to 16 KiB, then Simple; rank 0 only.
+void log_choice(const Comm& comm, const char* name, std::size_t bytes) {
+  const char* file = std::getenv("NCCL_DEBUG_FILE");
+  if (file == nullptr || comm.rank != 0) return;
+  std::ofstream(file, std::ios::app) << "vm:1:1 [0] NCCL INFO " << name << ": " << bytes
+                                     << " Bytes -> Algo RING proto " << (bytes <= 16384 ? "LL" : "SIMPLE")
+                                     << " channel{Lo..Hi}={0..1}\n";
+}
+
 // One collective: `finish` gets what all ranks sent.
 Rc collective(Comm* comm, int function, const void* send, std::size_t bytes, void* recv, void* stream,
-              std::function<void(char* out, const std::vector<Bytes>& all)> finish) {
+              std::function<void(char* out, const std::vector<Bytes>& all)> finish,
+              const char* name = nullptr) {
+  if (name != nullptr) log_choice(*comm, name, bytes);
   const auto whole = function == 2 ? bytes * static_cast<std::size_t>(comm->ranks) : bytes;
   const bool paced = comm->plugins.tuner != nullptr || comm->plugins.profiler != nullptr;
   const double pace = paced ? fake::decide(comm->plugins, function, whole) : 0;
@@ -257,8 +272,9 @@ Rc ncclGroupEnd() { return --depth > 0 ? 0 : flush(); }
 
 Rc ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, Comm* comm,
                  void* stream) {
-  return collective(comm, 4, send, bytes_of(count, type), recv, stream,
-                    [=](char* out, const auto& all) { reduce(out, all, 0, count, type, op); });
+  return collective(
+      comm, 4, send, bytes_of(count, type), recv, stream,
+      [=](char* out, const auto& all) { reduce(out, all, 0, count, type, op); }, "AllReduce");
 }
 Rc ncclReduce(const void* send, void* recv, std::size_t count, int type, int op, int root, Comm* comm,
               void* stream) {
