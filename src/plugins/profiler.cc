@@ -39,7 +39,7 @@ class Ticks {
   Ticks() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & 1u << 8) == 0) return;
-    const auto t0 = __rdtsc(), n0 = now_ns(CLOCK_MONOTONIC);
+    const std::uint64_t t0 = __rdtsc(), n0 = now_ns(CLOCK_MONOTONIC);
     std::uint64_t t1 = 0, n1 = 0;
     do {
       t1 = __rdtsc(), n1 = now_ns(CLOCK_MONOTONIC);
