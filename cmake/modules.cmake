@@ -5,7 +5,7 @@ function(topotune_module name source)
   set_target_properties(${name} PROPERTIES PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
     CXX_VISIBILITY_PRESET hidden)
   target_link_libraries(${name} PRIVATE topotune_options)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Debug>:-O2>)
+  target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O2>)
   add_dependencies(topotune ${name})
 endfunction()
 

@@ -326,6 +326,17 @@ std::map<std::string, LinkCounts> links_in(const XmlDocument& xml) {
   return out;
 }
 
+// Behind an NVSwitch only the number of links can be compared: a matrix names the peers, the file the switch.
+void compare_switch_links(const ParsedFile& file, const model::Gpu& gpu, const LinkCounts& counts, Judge& judge) {
+  if (!gpu.nvlinks) return judge.unknown(gpu.id + ": how many NVLinks the driver has was not read");
+  if (*gpu.nvlinks == counts.total) return;
+  auto& found = judge.found(gpu.id, fmt::format("{} links, as the driver says", *gpu.nvlinks),
+                            fmt::format("{} links", counts.total),
+                            {quote(file, *counts.first, fmt::format("{} links to NVSwitches", counts.total)),
+                             {"nvml", fmt::format("{} active links", *gpu.nvlinks)}});
+  place(found, file, counts.first->line);
+}
+
 // Only links between GPUs of this machine are compared: the driver also counts those that leave the job.
 void compare_links(const ParsedFile& file, const Evidence& evidence, Judge& judge) {
   const auto& gpus = evidence.machine->topology.gpus;
@@ -339,8 +350,10 @@ void compare_links(const ParsedFile& file, const Evidence& evidence, Judge& judg
       judge.unknown(here->second->id + ": the driver's NVLinks were not read");
       continue;
     }
-    // Behind an NVSwitch only the number of links can be compared; a matrix names the peers, the file the switch.
-    if (counts.to_switch && here->second->nvlinks == counts.total) continue;
+    if (counts.to_switch) {
+      compare_switch_links(file, *here->second, counts, judge);
+      continue;
+    }
     for (const auto& group : here->second->links) {
       const auto* peer = model::find_gpu(evidence.machine->topology, group.to);
       const auto target = peer != nullptr ? peer->bdf.value_or("") : group.to;

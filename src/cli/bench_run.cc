@@ -287,8 +287,8 @@ void Run::against_baseline() {
   if (!baseline_) return;
   const auto compared = measure::compare_runs(*baseline_, collected(), options_.tolerance_percent / 100);
   for (const auto& row : compared.rows) {
-    if (row.change != model::Change::worse && row.change != model::Change::better) continue;
-    const auto severity = row.change == model::Change::worse ? model::Severity::warn : model::Severity::info;
+    if (row.change != model::Trend::worse && row.change != model::Trend::better) continue;
+    const auto severity = row.change == model::Trend::worse ? model::Severity::warn : model::Severity::info;
     session_.judge(severity, row.key,
                    fmt::format("{} than the baseline: {} instead of {} (x {:.3f})", name_of(row.change),
                                emit::value_text(row.after, row.unit), emit::value_text(row.before, row.unit),

@@ -28,7 +28,7 @@ int compare(const BenchOptions& options, const Globals& globals) {
                                  : emit::compared_text(compared, options.compare[0], options.compare[1]);
   if (const int status = write_result(globals, text); status != kOk) return status;
   const bool worse =
-      std::ranges::any_of(compared.rows, [](const auto& r) { return r.change == model::Change::worse; });
+      std::ranges::any_of(compared.rows, [](const auto& r) { return r.change == model::Trend::worse; });
   return worse && options.fail_on == "warn" ? kWarn : kOk;
 }
 

@@ -187,11 +187,11 @@ void put_bandwidths(const model::NcclLog& with, const model::NcclLog& without, m
 }
 
 struct Run {
-  JobResult job;
+  RunResult job;
   model::NcclLog log;
 };
 
-Result<Run> run_once(const Job& job) {
+Result<Run> run_once(const RunJob& job) {
   auto folder = RunFolder::make();
   if (!folder) return tl::unexpected(folder.error());
   auto ended = run_job(job, *folder);
@@ -205,7 +205,7 @@ Result<Run> run_once(const Job& job) {
 }
 
 // The same command without `names`: what they cost goes into `log`.
-void measure_without(const Job& job, const std::vector<std::string>& names, model::NcclLog& log, bool quiet) {
+void measure_without(const RunJob& job, const std::vector<std::string>& names, model::NcclLog& log, bool quiet) {
   if (!quiet) fmt::print(stderr, "topotune: once more without {}\n", fmt::join(names, ", "));
   const auto second = run_once(without(job, names));
   if (!second) {
@@ -242,7 +242,7 @@ void say_how_to_measure(const std::vector<std::string>& names) {
 
 // Starts the job with NCCL_DEBUG on, one log file a process in a folder of its own, and explains them.
 int run(const LogOptions& options, const Globals& globals) {
-  Job job;
+  RunJob job;
   job.command = options.command;
   job.to_stderr = globals.output.empty() && globals.json;
   auto first = run_once(job);

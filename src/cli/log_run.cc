@@ -84,7 +84,7 @@ Ends make_ends(bool terminal) {
   return {host::Fd(ends[0]), host::Fd(ends[1])};
 }
 
-[[noreturn]] void become(const Job& job, const std::vector<Variable>& debug) {
+[[noreturn]] void become(const RunJob& job, const std::vector<Variable>& debug) {
   for (const auto& name : job.unset) ::unsetenv(name.c_str());
   for (const auto* list : {&debug, &job.set})
     for (const auto& v : *list) ::setenv(v.name.c_str(), v.value.c_str(), 1);
@@ -144,7 +144,7 @@ std::vector<Variable> debug_variables(const RunFolder& folder) {
 
 }  // namespace
 
-Result<JobResult> run_job(const Job& job, const RunFolder& folder) {
+Result<RunResult> run_job(const RunJob& job, const RunFolder& folder) {
   auto* const to = job.to_stderr ? stderr : stdout;
   std::fflush(to);
   auto ends = make_ends(::isatty(::fileno(to)) != 0);
@@ -165,7 +165,7 @@ Result<JobResult> run_job(const Job& job, const RunFolder& folder) {
   const int status = follow_job(child, ends.ours.get(), to, kept.get());
   ::signal(SIGINT, SIG_DFL);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  return JobResult{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), took.count()};
+  return RunResult{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), took.count()};
 }
 
 namespace {
@@ -179,8 +179,8 @@ std::string_view opposite(std::string_view name) {
 
 }  // namespace
 
-Job without(const Job& job, const std::vector<std::string>& names) {
-  Job made = job;
+RunJob without(const RunJob& job, const std::vector<std::string>& names) {
+  RunJob made = job;
   for (const auto& name : names) {
     made.unset.push_back(name);
     bool in_command = false;

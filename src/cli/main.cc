@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <csignal>
+#include <string_view>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -11,8 +13,12 @@ namespace topotune::cli {
 
 namespace {
 
-constexpr AddVerb kVerbs[] = {
-#define VERB(name) add_##name,
+struct Verb {
+  std::string_view name;
+  AddVerb add;
+};
+constexpr Verb kVerbs[] = {
+#define VERB(name) {#name, add_##name},
 #include "verbs.inc"
 #undef VERB
 };
@@ -29,6 +35,13 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_option("--nccl-version", globals.nccl_version, "NCCL version where no file tells it")->type_name("V");
   app.add_option("--ucx-version", globals.ucx_version, "UCX version where no file tells it")->type_name("V");
   app.add_option("--driver-version", globals.driver_version, "NVIDIA driver version where no file tells it")->type_name("V");
+}
+
+// Only the verb that comes first, where one does: to describe the options of all takes longer than to show a topology.
+void add_verbs(CLI::App& app, Globals& globals, int& status, std::string_view first) {
+  const auto* const one = std::ranges::find(kVerbs, first, &Verb::name);
+  if (one != std::end(kVerbs)) return one->add(app, globals, status);
+  for (const auto& verb : kVerbs) verb.add(app, globals, status);
 }
 
 // The first word of the command line that is no option, when no verb was recognised.
@@ -49,7 +62,7 @@ int run(int argc, char** argv) {
   app.fallthrough();
   app.footer("Try: topotune check\n     topotune show nvidia-smi-topo.txt\n     topotune explain PIX");
   add_globals(app, globals);
-  for (const auto add : kVerbs) add(app, globals, status);
+  add_verbs(app, globals, status, argc > 1 ? argv[1] : "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "emit/path_table.h"
@@ -76,7 +78,8 @@ std::string wrapped(const std::string& lead, const std::vector<std::string>& ite
 class Matrix {
  public:
   Matrix(const Topology& topology, const std::vector<Path>& paths, bool color)
-      : topology_(topology), paths_(paths), table_(paths), rows_(rows_of(topology)), color_(color) {}
+      : topology_(topology), paths_(paths), table_(paths), rows_(rows_of(topology)), width_(widest_cell() + 1),
+        affinity_width_(widest_affinity()), color_(color) {}
 
   std::string text() const {
     if (rows_.empty()) return "No GPU and no NIC.\n" + numa();
@@ -88,36 +91,36 @@ class Matrix {
   }
 
  private:
-  std::size_t width() const {
+  std::size_t widest_cell() const {
     std::size_t widest = 5;
     for (const auto& row : rows_) widest = std::max(widest, row.id.size());
     for (const auto& path : paths_) widest = std::max(widest, cell_of(&path).size());
-    return widest + 1;
+    return widest;
   }
 
   std::string header() const {
-    std::string out(width(), ' ');
-    for (const auto& row : rows_) out += pad(row.id, width());
+    std::string out(width_, ' ');
+    for (const auto& row : rows_) out += pad(row.id, width_);
     if (topology_.gpus.empty()) return out + "\n";
-    return out + pad("CPU Affinity", affinity_width()) + "NUMA Affinity\n";
+    return out + pad("CPU Affinity", affinity_width_) + "NUMA Affinity\n";
   }
 
-  std::size_t affinity_width() const {
+  std::size_t widest_affinity() const {
     std::size_t widest = 14;
     for (const auto& gpu : topology_.gpus) widest = std::max(widest, short_list(gpu.cpus).size() + 2);
     return widest;
   }
 
   std::string line(const Row& row) const {
-    std::string out = pad(row.id, width());
+    std::string out = pad(row.id, width_);
     for (const auto& column : rows_) {
       const auto* path = table_.find(row.id, column.id);
       const std::string cell = row.id == column.id ? " X" : cell_of(path);
       const bool painted = color_ && row.id != column.id;
-      out += painted ? color_of(path) + pad(cell, width()) + "\x1b[0m" : pad(cell, width());
+      out += painted ? color_of(path) + pad(cell, width_) + "\x1b[0m" : pad(cell, width_);
     }
     if (row.gpu != nullptr)
-      out += pad(short_list(row.gpu->cpus), affinity_width()) + (row.gpu->numa ? fmt::format("{}", *row.gpu->numa) : "N/A");
+      out += pad(short_list(row.gpu->cpus), affinity_width_) + (row.gpu->numa ? fmt::format("{}", *row.gpu->numa) : "N/A");
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   }
@@ -177,12 +180,11 @@ class Matrix {
   // One line for each different expectation: "GPU-GPU NV18: 370.8 GB/s one way (18 links x 20.6 GB/s ...)".
   std::string expected() const {
     std::string out;
-    std::set<std::string> said;
+    std::set<std::tuple<bool, std::optional<PathType>, std::optional<int>, long>> said;
     for (const auto& path : paths_) {
       if (!path.bandwidth || said.size() >= 8) continue;
       const bool gpus = model::find_gpu(topology_, path.a) != nullptr && model::find_gpu(topology_, path.b) != nullptr;
-      const std::string key = fmt::format("{} {} {:.1f}", gpus, cell_of(&path), path.bandwidth->value);
-      if (!said.insert(key).second) continue;
+      if (!said.emplace(gpus, path.type, path.nvlinks, std::lround(path.bandwidth->value * 10)).second) continue;
       out += fmt::format("Expected {} {}: {:.1f} GB/s one way ({}; {})\n", gpus ? "GPU-GPU" : "GPU/NIC", cell_of(&path),
                          path.bandwidth->value, path.a + "-" + path.b, path.why);
     }
@@ -193,6 +195,8 @@ class Matrix {
   const std::vector<Path>& paths_;
   PathTable table_;
   std::vector<Row> rows_;
+  std::size_t width_;
+  std::size_t affinity_width_;
   bool color_;
 };
 

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 double number(double value) { return std::strtod(fmt::format("{:.7g}", value).c_str(), nullptr); }
 
-int order_of(model::Change change) {
+int order_of(model::Trend change) {
   constexpr std::array<int, 4> order{2, 1, 0, 3};  // worse, better, same, unclear
   return order[static_cast<std::size_t>(change)];
 }

@@ -140,7 +140,7 @@ void learn_version(FoundLibrary& library) {
     library.version = found.nccl;
     if (!library.version.empty()) library.from = "version text in the file";
   }
-  if (!library.version.empty()) return;
+  if (!library.version.empty() || library.kind == "ucp") return;  // libucp.so.0.0.0: the interface, not the release
   library.version = version_in_name(fs::path(library.file).filename());
   if (!library.version.empty()) library.from = "file name";
 }

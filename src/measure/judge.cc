@@ -138,13 +138,13 @@ model::Interval ratio_interval(const Measurement& before, const Measurement& aft
   return {ratio * (1 - width), ratio * (1 + width)};
 }
 
-model::Change change_of(const model::Comparison& c, bool higher_is_better, double tolerance) {
+model::Trend change_of(const model::Comparison& c, bool higher_is_better, double tolerance) {
   const bool up = c.ratio > 1 + tolerance && c.ci95.low > 1;
   const bool down = c.ratio < 1 - tolerance && c.ci95.high < 1;
-  if (up) return higher_is_better ? model::Change::better : model::Change::worse;
-  if (down) return higher_is_better ? model::Change::worse : model::Change::better;
+  if (up) return higher_is_better ? model::Trend::better : model::Trend::worse;
+  if (down) return higher_is_better ? model::Trend::worse : model::Trend::better;
   const bool narrow = c.ci95.low >= 1 - 2 * tolerance && c.ci95.high <= 1 + 2 * tolerance;
-  return narrow ? model::Change::same : model::Change::unclear;
+  return narrow ? model::Trend::same : model::Trend::unclear;
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ model::ComparedRuns compare_runs(const model::MeasurementRun& before, const mode
       out.only_after.push_back(key);
       continue;
     }
-    model::Comparison c{key, m.unit, *found->second->median, *m.median, 1, {}, model::Change::unclear};
+    model::Comparison c{key, m.unit, *found->second->median, *m.median, 1, {}, model::Trend::unclear};
     c.ratio = c.after / c.before;
     c.ci95 = ratio_interval(*found->second, m);
     c.change = change_of(c, m.higher_is_better(), tolerance);

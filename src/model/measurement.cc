@@ -25,9 +25,9 @@ const char* name_of(Assessment assessment) {
   return names[static_cast<std::size_t>(assessment)];
 }
 
-const char* name_of(Change change) {
+const char* name_of(Trend trend) {
   constexpr std::array<const char*, 4> names{"same", "better", "worse", "unclear"};
-  return names[static_cast<std::size_t>(change)];
+  return names[static_cast<std::size_t>(trend)];
 }
 
 std::string text_of(const ParamValue& value) {

@@ -114,8 +114,8 @@ struct MeasurementRun {
 // when no GPU was measured; ok otherwise.
 Verdict verdict_of(const MeasurementRun& run);
 
-enum class Change { same, better, worse, unclear };
-const char* name_of(Change change);
+enum class Trend { same, better, worse, unclear };
+const char* name_of(Trend trend);
 
 // One result in two runs.
 struct Comparison {
@@ -124,7 +124,7 @@ struct Comparison {
   double before = 0, after = 0;  // medians
   double ratio = 1;              // after / before
   Interval ci95;                 // of the ratio
-  Change change = Change::unclear;
+  Trend change = Trend::unclear;
 };
 
 struct ComparedRuns {

@@ -196,6 +196,24 @@ TEST(Topo08, ComparesWithTheDriver) {
   EXPECT_TRUE(says_of_file("TOPO08", file("4")).not_evaluated());
 }
 
+TEST(Topo08, ComparesTheNumberOfLinksBehindASwitch) {
+  Machine machine = bare_metal();
+  add_gpu(machine, "0000:0a:00.0", kA6000);
+  add_gpu(machine, "0000:0b:00.0", kA6000);
+  auto& gpu = machine.topology.gpus[0];
+  const auto file = [](const char* count) {
+    return system_of(pci("0000:0a:00.0", "0x030200", "",
+                         std::string("<gpu dev=\"0\">\n<nvlink target=\"0000:c1:00.0\" tclass=\"0x068000\" count=\"") +
+                             count + "\"/>\n</gpu>"));
+  };
+  gpu.links = {{"GPU1", 18, false, {}}};
+  gpu.nvlinks = 18;
+  EXPECT_TRUE(says_beside("TOPO08", machine, file("18")).clean());
+  EXPECT_TRUE(says_beside("TOPO08", machine, file("12")).one(Severity::warn));
+  gpu.nvlinks.reset();
+  EXPECT_TRUE(says_beside("TOPO08", machine, file("18")).not_evaluated());
+}
+
 std::string with_speed(const std::string& speed) {
   return system_of(
       pci("0000:0a:00.0", "0x030200", "link_speed=\"" + speed + "\" link_width=\"16\"", "<gpu dev=\"0\"/>"));

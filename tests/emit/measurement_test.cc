@@ -99,8 +99,8 @@ TEST(Units, AreReadable) {
 
 TEST(Compared, WorseComesFirst) {
   model::ComparedRuns compared;
-  compared.rows = {{"a", "gbytes_per_s", 100, 100, 1, {0.999, 1.001}, model::Change::same},
-                   {"b", "gbytes_per_s", 100, 90, 0.9, {0.899, 0.901}, model::Change::worse}};
+  compared.rows = {{"a", "gbytes_per_s", 100, 100, 1, {0.999, 1.001}, model::Trend::same},
+                   {"b", "gbytes_per_s", 100, 90, 0.9, {0.899, 0.901}, model::Trend::worse}};
   compared.only_after = {"c"};
   const auto text = compared_text(compared, "x.json", "y.json");
   EXPECT_LT(text.find("worse    b"), text.find("same     a"));

@@ -76,6 +76,14 @@ TEST_F(LibrarySearch, OneFileIsFoundOnceUnderItsFirstName) {
   EXPECT_EQ(found[1].from, "file name");
 }
 
+TEST_F(LibrarySearch, TheInterfaceNumberOfUcpIsNoVersion) {
+  write("opt/lib/libucp.so.0.0.0", "");
+  const auto found = find_libraries({(root_ / "opt/lib").string()});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, "ucp");
+  EXPECT_EQ(found[0].version, "");
+}
+
 TEST_F(LibrarySearch, VersionIsReadFromTheFilesOwnText) {
   std::string data((1 << 20) - 5, 'x');  // the text lies across the border of two reads
   write("opt/lib/libnccl.so.2", elf_with(data + "NCCL version 2.28.9+cuda13.0\nmore"));

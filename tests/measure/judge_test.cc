@@ -13,7 +13,7 @@
 namespace topotune::measure {
 namespace {
 
-using model::Change;
+using model::Trend;
 using model::Measurement;
 using testing::HasSubstr;
 
@@ -183,10 +183,10 @@ TEST(Compare, VerdictsFollowTheRatioAndItsInterval) {
               cell(0, 3, 410, 0.0005, random), cell(5, 4, 1, 0, random)});
   const auto compared = compare_runs(before, after);
   ASSERT_EQ(compared.rows.size(), 4u);
-  EXPECT_EQ(compared.rows[0].change, Change::same);
-  EXPECT_EQ(compared.rows[1].change, Change::worse);
-  EXPECT_EQ(compared.rows[2].change, Change::unclear);
-  EXPECT_EQ(compared.rows[3].change, Change::better);
+  EXPECT_EQ(compared.rows[0].change, Trend::same);
+  EXPECT_EQ(compared.rows[1].change, Trend::worse);
+  EXPECT_EQ(compared.rows[2].change, Trend::unclear);
+  EXPECT_EQ(compared.rows[3].change, Trend::better);
   EXPECT_EQ(compared.only_before.size(), 1u);
   EXPECT_EQ(compared.only_after.size(), 1u);
 }
@@ -195,8 +195,8 @@ TEST(Compare, MoreTimeIsWorse) {
   Random random(7);
   auto a = cell(0, 1, 1e-6, 0.0005, random), b = cell(0, 1, 2e-6, 0.0005, random);
   a.unit = b.unit = "seconds";
-  EXPECT_EQ(compare_runs(run_of({a}), run_of({b})).rows[0].change, Change::worse);
-  EXPECT_EQ(compare_runs(run_of({b}), run_of({a})).rows[0].change, Change::better);
+  EXPECT_EQ(compare_runs(run_of({a}), run_of({b})).rows[0].change, Trend::worse);
+  EXPECT_EQ(compare_runs(run_of({b}), run_of({a})).rows[0].change, Trend::better);
 }
 
 TEST(FleetMedian, TakesTheMedianOfTheRuns) {

@@ -1,0 +1,26 @@
+# Precompiled standard headers: a build for development takes less than half the time. Release builds do without, so
+# that a header that a file forgot to include is noticed.
+option(TOPOTUNE_PCH "precompile the standard headers" OFF)
+
+# precompiled(TARGET KIND): TARGET uses the headers of KIND, `plain`, `test` (with GoogleTest) or `cli` (with CLI11).
+function(precompiled target kind)
+  if(NOT TOPOTUNE_PCH)
+    return()
+  endif()
+  if(NOT TARGET precompiled_${kind})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc CONTENT "")
+    add_library(precompiled_${kind} OBJECT ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc)
+    target_link_libraries(precompiled_${kind} PRIVATE topotune_options topotune_fmt tl::expected topotune_json)
+    target_precompile_headers(precompiled_${kind} PRIVATE <algorithm> <array> <chrono> <cstdint> <filesystem> <fstream>
+      <functional> <map> <memory> <optional> <set> <span> <sstream> <string> <string_view> <unordered_map> <utility>
+      <variant> <vector> <fmt/format.h> <tl/expected.hpp> <nlohmann/json.hpp>)
+    if(kind STREQUAL test)
+      target_link_libraries(precompiled_test PRIVATE GTest::gtest GTest::gmock)
+      target_precompile_headers(precompiled_test PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+    elseif(kind STREQUAL cli)
+      target_link_libraries(precompiled_cli PRIVATE CLI11::CLI11)
+      target_precompile_headers(precompiled_cli PRIVATE <CLI/CLI.hpp>)
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM precompiled_${kind})
+endfunction()
