@@ -65,7 +65,8 @@ std::vector<std::string> command_for(const Remote& remote, std::size_t rank, con
   std::string line;
   for (const auto& word : command) line += (line.empty() ? "" : " ") + quoted(word);
   std::vector<std::string> out;
-  for (const auto word : split(agent_of(remote), ' '))
+  const auto agent = agent_of(remote);
+  for (const auto word : split(agent, ' '))
     if (!word.empty()) out.emplace_back(word);
   out.push_back(host);
   out.push_back(line);

@@ -47,7 +47,10 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
                 h = group_of[static_cast<std::size_t>(pair.second)];
       auto fits = std::ranges::find_if(
           parts, [&](const auto& p) { return !p.second.contains(g) && !p.second.contains(h); });
-      if (fits == parts.end()) fits = parts.insert(parts.end(), {{}, {}});
+      if (fits == parts.end()) {
+        parts.emplace_back();
+        fits = parts.end() - 1;
+      }
       fits->first.push_back(pair);
       fits->second.insert(g);
       fits->second.insert(h);

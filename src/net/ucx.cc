@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 
 #include "base/text.h"
@@ -33,6 +34,8 @@ std::optional<Op> op_from(const std::string& name) {
 }
 
 Result<std::unique_ptr<Ucx>> Ucx::open(const UcxOptions& options, int me) {
+  // What UCX complains of belongs to people, not into the document.
+  ::setenv("UCX_LOG_FILE", "stderr", 0);
   const auto library = host::open_module("libtopotune-ucx.so");
   if (!library) return tl::unexpected(library.error());
   const auto entry = reinterpret_cast<const TopotuneNet* (*)()>(library->symbol("topotune_net"));

@@ -1,4 +1,4 @@
-"""Hosts made of namespaces: each has its own network, name, processes, shared memory and sysfs, joined by a bridge.
+"""Hosts made of namespaces: each has its own network, name, processes, shared memory and sysfs (by `ip netns exec`), joined by a bridge.
 
 `with Hosts(4) as hosts:` gives h1 to h4 with addresses 10.77.0.1 to .4 on the interface e0; hosts.agent is a program
 that is called as AGENT HOST COMMAND. Raises NotPermitted where the kernel does not let us.
@@ -60,7 +60,7 @@ class Hosts:
             sh("ip", "-n", space, "addr", "add", "10.77.0.%d/24" % (i + 1), "dev", "e0")
             sh("ip", "-n", space, "link", "set", "e0", "up")
             sh("ip", "-n", space, "link", "set", "lo", "up")
-            inside = "hostname %s; mount --bind %s /etc/hosts; mount -t tmpfs t /dev/shm; mount -t sysfs sysfs /sys; touch %s/%s.up; exec sleep 3600" % (name, hosts_file, self.folder, name)
+            inside = "hostname %s; mount --bind %s /etc/hosts; mount -t tmpfs t /dev/shm; touch %s/%s.up; exec sleep 3600" % (name, hosts_file, self.folder, name)
             self.sleepers.append(subprocess.Popen(["ip", "netns", "exec", space, "unshare", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "sh", "-c", inside]))
         self.wait()
         self.agent = os.path.join(self.folder, "agent")

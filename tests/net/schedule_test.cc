@@ -48,6 +48,7 @@ TEST(Schedule, HostsOfOneMachineComeOneAfterTheOther) {
       std::set<int> mine{a < 3 ? 0 : 1, b < 3 ? 0 : 1};
       for (const int m : mine) EXPECT_TRUE(machines.insert(m).second);
     }
+    EXPECT_FALSE(round.empty());
     pairs += round.size();
   }
   EXPECT_EQ(pairs, 6u);
