@@ -127,7 +127,7 @@ class Suite {
     cell.wrong = static_cast<std::uint64_t>((*first)[0][1] + (*first)[1][1]);
     const int rounds = static_cast<int>(std::clamp(options_.seconds / (2 * mean), 16.0, 50000.0));
     const auto pings =
-        together(numbers_of(ucx_->ping(other, op, bytes, rounds, begins), begins), "latencies");
+        together(numbers_of(named(other, ucx_->ping(other, op, bytes, rounds, begins)), begins), "latencies");
     if (!pings) return tl::unexpected(pings.error());
     const auto& got = (*pings)[static_cast<std::size_t>(cell.a)];
     cell.mean = got[0];
@@ -149,11 +149,20 @@ class Suite {
 
   // [mean of one way, wrong bytes]
   Result<Numbers> few_pings(int other, Op op, std::size_t bytes, bool begins) {
-    const auto wrong = ucx_->verify(other, op, bytes, 0x1234u + static_cast<std::uint32_t>(bytes), begins);
+    const auto seed = 0x1234u + static_cast<std::uint32_t>(bytes);
+    const auto wrong = named(other, ucx_->verify(other, op, bytes, seed, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = ucx_->ping(other, op, bytes, 10, begins);
+    const auto pinged = named(other, ucx_->ping(other, op, bytes, 10, begins));
     if (!pinged) return tl::unexpected(pinged.error());
     return Numbers{pinged->mean, static_cast<double>(*wrong)};
+  }
+
+  // An error says with whom it happened.
+  template <class T>
+  Result<T> named(int other, Result<T> result) const {
+    if (!result)
+      result.error().text = fmt::format("with {}: {}", peers_.at(other).to_string(), result.error().text);
+    return result;
   }
 
   static Result<Numbers> numbers_of(const Result<Ucx::Ping>& ping, bool begins) {
@@ -180,11 +189,12 @@ class Suite {
     return {};
   }
 
-  // Member numbers, not ranks.
+  // Member numbers, not ranks; of the two directions the slower one.
   std::vector<Link> links_of(const std::vector<Cell>& cells) const {
     std::vector<Link> out;
     for (const auto& cell : cells)
-      out.push_back({number_of(cell.a), number_of(cell.b), cell.one.gbytes_per_s});
+      out.push_back(
+          {number_of(cell.a), number_of(cell.b), std::min(cell.one.gbytes_per_s, cell.both.gbytes_per_s)});
     return out;
   }
   int number_of(int rank) const {
@@ -224,7 +234,7 @@ class Suite {
                 n[0],
                 {},
                 {n[1], n[2], n[3]},
-                {},
+                {m[1], m[2], m[3]},
                 static_cast<std::uint64_t>(n[4] + m[4]),
                 {}};
       cells.push_back(cell);
@@ -232,19 +242,25 @@ class Suite {
     return {};
   }
 
-  // [latency of 8 bytes, bandwidth, messages, CPU, wrong bytes]
+  // [latency of 8 bytes; bandwidth, messages, CPU of what this process sent; wrong bytes]
   Result<Numbers> coarse(int other, bool begins) {
     const auto op = options_.ops.front();
     if (auto ok = connect(other); !ok) return tl::unexpected(ok.error());
-    const auto wrong =
-        ucx_->verify(other, op, 65536 < options_.pair_bytes ? 65536 : options_.pair_bytes, 77, begins);
+    const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
+    const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = ucx_->ping(other, op, 8, 50, begins);
+    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, begins));
     if (!pinged) return tl::unexpected(pinged.error());
-    const auto streamed = ucx_->stream(other, op, options_.pair_bytes, std::min(options_.seconds, 0.2),
-                                       options_.window, false, begins);
-    if (!streamed) return tl::unexpected(streamed.error());
-    return Numbers{pinged->mean, streamed->gbytes_per_s, streamed->messages_per_s, streamed->cpu,
+    // There, and back: a host may be slow in one direction only.
+    const double seconds = std::min(options_.seconds, 0.2);
+    const auto there =
+        named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, begins));
+    if (!there) return tl::unexpected(there.error());
+    const auto back =
+        named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, !begins));
+    if (!back) return tl::unexpected(back.error());
+    const auto& mine = begins ? *there : *back;
+    return Numbers{pinged->mean, mine.gbytes_per_s, mine.messages_per_s, mine.cpu,
                    static_cast<double>(*wrong)};
   }
 
@@ -264,9 +280,9 @@ class Suite {
         for (const auto& l : list)
           if (l.a == m || l.b == m) best = std::max(best, l.gbytes_per_s);
       if (slow_again(m))
-        say(member(m).host,
-            fmt::format("is slow: {:.3f} GB/s at best with each of its partners, others have {:.3f} GB/s",
-                        best, suspects.usual));
+        say(member(m).host, fmt::format("is slow: with each of its partners {:.3f} GB/s or less in one "
+                                        "direction, others have {:.3f} GB/s",
+                                        best, suspects.usual));
       else
         say(member(m).host,
             fmt::format("was slow with its neighbours but not with another host: {:.3f} of {:.3f} GB/s; "
@@ -379,6 +395,12 @@ model::Measurement latency_of(const Outcome& outcome, const Cell& cell) {
   return m;
 }
 
+Cell turned(const Cell& cell) {
+  auto out = cell;
+  std::swap(out.a, out.b);
+  return out;
+}
+
 model::Measurement rate_of(const Outcome& outcome, const Cell& cell, const char* kind,
                            const Ucx::Stream& stream) {
   model::Measurement m;
@@ -404,10 +426,17 @@ std::vector<model::Measurement> measurements_of(const Outcome& outcome, const Su
   for (const auto& cell : outcome.cells) {
     if (!cell.samples.empty()) out.push_back(latency_of(outcome, cell));
     out.push_back(rate_of(outcome, cell, "bandwidth", cell.one));
-    if (options.plan == Plan::pair) out.push_back(rate_of(outcome, cell, "both", cell.both));
-    if (options.plan != Plan::pair) out.back().extra.push_back({"latency_8_bytes_seconds", cell.mean});
+    if (options.plan == Plan::pair) {
+      out.push_back(rate_of(outcome, cell, "both", cell.both));
+      continue;
+    }
+    out.back().extra.push_back({"latency_8_bytes_seconds", cell.mean});
+    out.push_back(rate_of(outcome, turned(cell), "bandwidth", cell.both));
   }
-  for (const auto& cell : outcome.confirmed) out.push_back(rate_of(outcome, cell, "again", cell.one));
+  for (const auto& cell : outcome.confirmed) {
+    out.push_back(rate_of(outcome, cell, "again", cell.one));
+    out.push_back(rate_of(outcome, turned(cell), "again", cell.both));
+  }
   return out;
 }
 
@@ -457,8 +486,9 @@ std::string matrix_text(const Outcome& outcome, const SuiteOptions& options) {
   std::vector<double> all;
   for (const auto* list : {&outcome.cells, &outcome.confirmed}) {
     for (const auto& c : *list) {
-      rate[{c.a, c.b}] = rate[{c.b, c.a}] = c.one.gbytes_per_s;
-      all.push_back(c.one.gbytes_per_s);
+      rate[{c.a, c.b}] = c.one.gbytes_per_s;
+      rate[{c.b, c.a}] = c.both.gbytes_per_s;
+      all.push_back(std::min(c.one.gbytes_per_s, c.both.gbytes_per_s));
     }
   }
   const double usual = measure::percentile_of(all, 0.75).value_or(1);
@@ -466,7 +496,8 @@ std::string matrix_text(const Outcome& outcome, const SuiteOptions& options) {
     return value >= 0.9 * usual ? ' ' : value >= 0.7 * usual ? '.' : value >= 0.4 * usual ? 'o' : '#';
   };
   std::string out = fmt::format(
-      "GB/s between {} hosts, {} of {} bytes, {} ('.' under 90 % of the usual {:.3f}, 'o' under 70 %, '#' "
+      "GB/s from the row's to the column's host, {} hosts, {} of {} bytes, {} ('.' under 90 % of the usual "
+      "{:.3f}, 'o' under 70 %, '#' "
       "under 40 %)\n",
       outcome.members.size(), name_of(options.ops.front()), options.pair_bytes, outcome.library, usual);
   out += fmt::format("{:>12}", "");

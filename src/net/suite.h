@@ -32,7 +32,7 @@ struct Cell {
   std::size_t bytes = 0;
   double mean = 0;              // seconds of one way
   std::vector<double> samples;  // single ones
-  Ucx::Stream one, both;        // of one direction
+  Ucx::Stream one, both;        // one direction, both at once; between many hosts: a to b, b to a
   std::optional<std::uint64_t> wrong;
   std::string lanes;
 };
