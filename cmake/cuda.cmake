@@ -38,8 +38,8 @@ function(topotune_fatbin target kernels source)
   endif()
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
   add_custom_command(OUTPUT ${fatbin}
-    COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O3 -fatbin ${compress} ${code} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels} -o ${fatbin}
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${kernels} COMMENT "CUDA kernels" VERBATIM)
+    COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O3 -I ${PROJECT_SOURCE_DIR}/src -fatbin ${compress} ${code} ${CMAKE_CURRENT_SOURCE_DIR}/${kernels} -o ${fatbin}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${kernels} ${PROJECT_SOURCE_DIR}/src/coll/values.h COMMENT "CUDA kernels" VERBATIM)
   target_sources(${target} PRIVATE ${fatbin})
   set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${fatbin}
     COMPILE_DEFINITIONS "TOPOTUNE_FATBIN=\"${fatbin}\";TOPOTUNE_FATBIN_TOOLKIT=\"${toolkit}\"")

@@ -14,10 +14,17 @@ allowed() {
     lint) echo lint checks parse model base data ;;
     plan) echo plan checks model base data ;;
     act) echo act host model base ;;
-    launch) echo launch discover parse plan host model base ;;
+    launch) echo launch peers discover parse plan host model base ;;
     emit) echo emit model base data ;;
     measure) echo measure checks model base data ;;
-    cuda) echo cuda measure host model base data ;;
+    peers) echo peers host base ;;
+    coll) echo coll peers measure model base ;;
+    cuda) echo cuda coll measure host model base data ;;
+    mpi) echo mpi coll peers measure host model base ;;
+    modules) echo modules mpi coll base ;;
+    nccl) echo nccl cuda coll peers measure parse host model base ;;
+    tune) echo tune coll measure model base ;;
+    plugins) echo plugins tune ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "cli/bench_coll.h"
 #include "cli/bench_run.h"
 #include "emit/measurement_compare.h"
 #include "measure/judge.h"
@@ -30,26 +31,36 @@ int compare(const BenchOptions& options, const Globals& globals) {
   return worse && options.fail_on == "warn" ? kWarn : kOk;
 }
 
-int bench(const BenchOptions& options, const Globals& globals) {
+struct Flags {
+  BenchOptions bench;
+  CollFlags coll;
+  JobFlags job;
+};
+
+int bench(const Flags& flags, const Globals& globals) {
+  const auto& options = flags.bench;
   if (!options.compare.empty()) return compare(options, globals);
-  const std::vector<std::string> suites{"all", "host", "numa", "p2p"};
+  const std::vector<std::string> suites{"all", "coll", "host", "numa", "p2p"};
   if (std::ranges::find(suites, options.suite) == suites.end()) {
     const auto text = options.suite.empty()
                           ? std::string("bench: which suite?")
                           : fmt::format("bench: there is no suite '{}'", printable(options.suite));
     return report(Error{Errc::usage, text, {}, {}, {}, fmt::format("{}", fmt::join(suites, " "))});
   }
+  if (options.suite == "coll") return bench_coll(options, flags.coll, flags.job, globals);
   return run_bench(options, globals);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Globals& globals, int& status) {
-  const auto o = std::make_shared<BenchOptions>();
+  const auto flags = std::make_shared<Flags>();
+  auto* const o = &flags->bench;
   auto* verb =
       app.add_subcommand("bench", "measure GPU links, host links and NUMA, beside what they should give");
-  verb->add_option("SUITE", o->suite, "p2p, host, numa, or all: the acceptance of a node");
-  verb->add_option("GPU", o->gpus, "only these GPUs, as nvidia-smi numbers them");
+  verb->add_option("SUITE", o->suite, "p2p, host, numa, coll, or all: the acceptance of a node");
+  verb->add_option("GPU", o->gpus,
+                   "only these GPUs, as nvidia-smi numbers them; of coll also the collectives");
   verb->add_option("--only", o->parts, "parts of p2p: matrix both latency pingpong stress sms sweep")
       ->delimiter(',')
       ->type_name("PART");
@@ -84,15 +95,20 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--fail-on", o->fail_on, "warn (the default) or error")
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("LEVEL");
+  add_coll_flags(*verb, flags->coll);
+  add_job_flags(*verb, flags->job);
   verb->footer(
       "Examples:\n"
       "  topotune bench p2p 0 1\n"
       "  topotune bench p2p --only matrix,sms --sms 4,8,16\n"
       "  topotune bench numa\n"
+      "  topotune bench coll all_reduce all_gather -b 8 -e 1G -f 2\n"
+      "  mpirun -n 8 topotune bench coll --format nccl-tests\n"
+      "  mpirun -n 4 topotune bench coll all --backend mpi -e 1M\n"
       "  topotune bench all --json -o node7.json\n"
       "  topotune bench all --baseline node1.json --baseline node2.json\n"
       "  topotune bench --compare before.json after.json");
-  verb->callback([o, &globals, &status] { status = bench(*o, globals); });
+  verb->callback([flags, &globals, &status] { status = bench(*flags, globals); });
 }
 
 }  // namespace topotune::cli

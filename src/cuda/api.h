@@ -16,6 +16,8 @@ using Stream = struct StreamHandle*;
 using Event = struct EventHandle*;
 using Module = struct ModuleHandle*;
 using Function = struct FunctionHandle*;
+using Graph = struct GraphHandle*;
+using GraphExec = struct GraphExecHandle*;
 using DevicePtr = unsigned long long;  // CUdeviceptr
 
 inline constexpr Rc kSuccess = 0;
@@ -41,6 +43,7 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kHostPortable = 1, kHostMapped = 2;
 inline constexpr unsigned kWaitGreaterOrEqual = 0;
+inline constexpr int kCaptureThreadLocal = 1;  // CUstreamCaptureMode
 
 // X(member, symbol, parameters): all return CUresult.
 #define TOPOTUNE_CUDA_FUNCTIONS(X)                                                                       \
@@ -87,5 +90,15 @@ inline constexpr unsigned kWaitGreaterOrEqual = 0;
   X(launch, "cuLaunchKernel",                                                                            \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,     \
      void**))
+
+// Null in drivers older than CUDA 11.4.
+#define TOPOTUNE_CUDA_OPTIONAL(X)                                                              \
+  X(stream_query, "cuStreamQuery", (Stream))                                                   \
+  X(begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                                   \
+  X(end_capture, "cuStreamEndCapture", (Stream, Graph*))                                       \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
+  X(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                        \
+  X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                     \
+  X(graph_destroy, "cuGraphDestroy", (Graph))
 
 }  // namespace topotune::cuda::api

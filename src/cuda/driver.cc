@@ -21,6 +21,9 @@ Result<Driver::Functions> functions_of(const host::SharedLibrary& library) {
     return fail(Errc::unsupported, "libcuda.so.1 has no {}: the driver is too old for this", symbol);
   TOPOTUNE_CUDA_FUNCTIONS(TOPOTUNE_FIND)
 #undef TOPOTUNE_FIND
+#define TOPOTUNE_FIND(member, symbol, parameters) find(library, symbol, f.member);
+  TOPOTUNE_CUDA_OPTIONAL(TOPOTUNE_FIND)
+#undef TOPOTUNE_FIND
   if (!find(library, "cuStreamWaitValue32_v2", f.stream_wait_value))
     find(library, "cuStreamWaitValue32", f.stream_wait_value);
   return f;

@@ -27,6 +27,9 @@ class Driver {
     using DevicePtr = api::DevicePtr;
     TOPOTUNE_CUDA_FUNCTIONS(TOPOTUNE_MEMBER)
     // From here on: may be null.
+    using Graph = api::Graph;
+    using GraphExec = api::GraphExec;
+    TOPOTUNE_CUDA_OPTIONAL(TOPOTUNE_MEMBER)
     Rc (*stream_wait_value)(Stream, DevicePtr, std::uint32_t, unsigned) = nullptr;
   };
 #undef TOPOTUNE_MEMBER

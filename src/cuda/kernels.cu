@@ -2,6 +2,8 @@
 // each is extern "C" and its parameters are those that launch.cc packs.
 #include <cstdint>
 
+#include "coll/values.h"
+
 namespace {
 
 // The pattern: a hash of the place and a seed, so that data of another place or another run is noticed.
@@ -265,4 +267,44 @@ extern "C" __global__ void tt_pingpong(uint32_t* my_flag, uint32_t* peer_flag, c
   timing[1] = static_cast<uint64_t>(end - start);
   outcome[0] = round - 1;
   outcome[1] = wrong;
+}
+
+namespace {
+
+template <class T>
+__device__ void fill_values(T* data, const topotune::coll::Slice& s) {
+  for (uint64_t i = first_index(); i < s.count; i += all_threads())
+    data[i] = static_cast<T>(topotune::coll::sent_bits(s, s.first + i));
+}
+
+template <class T>
+__device__ void check_values(const T* data, const topotune::coll::Slice& s, unsigned long long* result) {
+  for (uint64_t i = first_index(); i < s.count; i += all_threads()) {
+    if (topotune::coll::arrived_right(s, s.first + i, data[i])) continue;
+    atomicAdd(result, 1ull);
+    atomicMin(result + 1, static_cast<unsigned long long>(i));
+  }
+}
+
+}  // namespace
+
+// What a rank hands over to a collective, and the comparison of what arrived. result: [0] wrong elements, [1] the
+// first one's index in the slice.
+extern "C" __global__ void __launch_bounds__(512) tt_coll_fill(void* data, topotune::coll::Slice s) {
+  switch (topotune::coll::element_bytes(s.type)) {
+    case 1: return fill_values(static_cast<uint8_t*>(data), s);
+    case 2: return fill_values(static_cast<uint16_t*>(data), s);
+    case 4: return fill_values(static_cast<uint32_t*>(data), s);
+    default: return fill_values(static_cast<uint64_t*>(data), s);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+    tt_coll_check(const void* data, topotune::coll::Slice s, unsigned long long* result) {
+  switch (topotune::coll::element_bytes(s.type)) {
+    case 1: return check_values(static_cast<const uint8_t*>(data), s, result);
+    case 2: return check_values(static_cast<const uint16_t*>(data), s, result);
+    case 4: return check_values(static_cast<const uint32_t*>(data), s, result);
+    default: return check_values(static_cast<const uint64_t*>(data), s, result);
+  }
 }

@@ -222,7 +222,7 @@ std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
   constexpr std::size_t kAhead = 24;
   std::array<Ahead, kAhead> ahead;
   std::size_t taken = 0;
-  may_hold_nul = std::memchr(chunk.data(), '\0', chunk.size()) != nullptr;
+  may_hold_nul = !chunk.empty() && std::memchr(chunk.data(), '\0', chunk.size()) != nullptr;
   while (true) {
     std::size_t n = 0;
     for (; n < kAhead; ++n) {

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "coll/check.h"
 #include "cuda/pattern.h"
 
 namespace {
@@ -18,8 +21,10 @@ using Rc = int;
 using Ptr = unsigned long long;
 
 // A stream holds 1024 entries; what waits behind a closed gate stays in it, and the driver waits for room.
+using Graph = std::vector<std::function<void()>>;
 struct Stream {
   double time = 0;
+  Graph* capture = nullptr;
   const std::uint32_t* gate = nullptr;
   std::uint32_t opens_at = 0;
   int entries = 0;
@@ -109,6 +114,17 @@ Rc run_pingpong(void** p) {
   return 0;
 }
 
+Rc run_coll(const std::string& name, void** p) {
+  auto* const data = static_cast<std::byte*>(host(argument<Ptr>(p, 0)));
+  const auto slice = argument<topotune::coll::Slice>(p, 1);
+  if (name == "tt_coll_fill") return topotune::coll::fill_on_host(data, slice), 0;
+  const auto found = topotune::coll::check_on_host(data, slice);
+  auto* const result = static_cast<unsigned long long*>(host(argument<Ptr>(p, 2)));
+  result[0] += found.wrong;
+  if (found.wrong != 0 && found.first < result[1]) result[1] = found.first;
+  return 0;
+}
+
 struct Function {
   std::string name;
 };
@@ -153,7 +169,8 @@ Rc cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 Rc cuCtxSetCurrent(Context* context) { return current = context->device, 0; }
 Rc cuCtxEnablePeerAccess(Context*, unsigned) { return 0; }
 Rc cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  return *total = fault() == "oom" ? std::size_t{64} << 20 : std::size_t{128} << 30, *free = *total - used[current], 0;
+  return *total = fault() == "oom" ? std::size_t{64} << 20 : std::size_t{128} << 30,
+         *free = *total - used[current], 0;
 }
 Rc cuMemAlloc_v2(Ptr* p, std::size_t bytes) {
   if (fault() == "oom" && used[current] + bytes > (64u << 20)) return 2;
@@ -202,6 +219,26 @@ Rc cuStreamSynchronize(Stream* s) {
   while (fault() == "hang" && s->time > 0) ::pause();
   return 0;
 }
+Rc cuStreamQuery(Stream*) { return fault() == "hang" ? 600 : 0; }
+// For other libraries' work: done at once, or when the graph that is being captured is launched.
+void fake_cuda_enqueue(Stream* s, void (*work)(void*), void* context) {
+  const auto run = [work, context] { work(context); };
+  if (s->capture != nullptr)
+    s->capture->push_back(run);
+  else
+    run();
+}
+Rc cuStreamBeginCapture_v2(Stream* s, int) { return s->capture = new Graph, 0; }
+Rc cuStreamEndCapture(Stream* s, Graph** graph) { return *graph = s->capture, s->capture = nullptr, 0; }
+Rc cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, unsigned long long) {
+  return *exec = new Graph(*graph), 0;
+}
+Rc cuGraphLaunch(Graph* exec, Stream*) {
+  for (const auto& work : *exec) work();
+  return 0;
+}
+Rc cuGraphExecDestroy(Graph* exec) { return delete exec, 0; }
+Rc cuGraphDestroy(Graph* graph) { return delete graph, 0; }
 Rc cuStreamWaitValue32_v2(Stream* s, Ptr p, std::uint32_t value, unsigned) {
   return s->gate = static_cast<const std::uint32_t*>(host(p)), s->opens_at = value, s->entries = 0, 0;
 }
@@ -226,6 +263,7 @@ Rc cuLaunchKernel(Function* f, unsigned blocks_x, unsigned, unsigned, unsigned, 
     return 0;
   }
   if (f->name == "tt_check") return run_check(p);
+  if (f->name.starts_with("tt_coll_")) return run_coll(f->name, p);
   if (f->name == "tt_pingpong") return run_pingpong(p);
   if (f->name == "tt_chase") {
     auto at = argument<std::uint64_t>(p, 0);

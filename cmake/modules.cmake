@@ -1,0 +1,37 @@
+# Parts of the program that are linked with a library which need not be where the program runs: loaded on demand from
+# beside it. Each is built when its library is here.
+function(topotune_module name source)
+  add_library(${name} MODULE ${source})
+  set_target_properties(${name} PROPERTIES PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+    CXX_VISIBILITY_PRESET hidden)
+  target_link_libraries(${name} PRIVATE topotune_options)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Debug>:-O2>)
+  add_dependencies(topotune ${name})
+endfunction()
+
+# topotune_mpi_module(NAME WRAPPER...): by what the first compiler wrapper that is here says it would do.
+function(topotune_mpi_module name)
+  find_program(${name}_WRAPPER NAMES ${ARGN})
+  if(NOT ${name}_WRAPPER)
+    message(STATUS "MPI module ${name}: no ${ARGN}")
+    return()
+  endif()
+  execute_process(COMMAND ${${name}_WRAPPER} -show OUTPUT_VARIABLE said ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE
+    RESULT_VARIABLE status)
+  separate_arguments(words UNIX_COMMAND "${said}")
+  if(NOT status EQUAL 0 OR NOT words)
+    message(STATUS "MPI module ${name}: ${${name}_WRAPPER} -show says nothing")
+    return()
+  endif()
+  list(POP_FRONT words)
+  topotune_module(${name} modules/mpi_module.cc)
+  foreach(word ${words})
+    if(word MATCHES "^-I(.+)$")
+      target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_MATCH_1})
+    elseif(word MATCHES "^-[lL]")
+      target_link_libraries(${name} PRIVATE ${word})
+    endif()
+  endforeach()
+  target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  message(STATUS "MPI module ${name}: ${${name}_WRAPPER}")
+endfunction()

@@ -1,0 +1,111 @@
+#!/bin/bash
+# Collectives on a machine with two GPUs, in one call of under nine minutes: `bench coll` and nccl-tests turn about in
+# the same minutes, all collectives, sizes 8 B to 1 GB, and the cases that are not healthy. Writes at most six files to
+# the folder $1. TOPOTUNE: the binary; NCCL_TESTS: the folder of nccl-tests' programs, left out when it is not there;
+# OPS: the collectives; END: the last size.
+#   TOPOTUNE=carry/topotune NCCL_TESTS=carry scripts/device/coll_two_gpus.sh out
+# Changes no setting of a GPU. NVLink multicast stays off: NCCL_NVLS_ENABLE=0 for all that is started here.
+set -u
+out=$1
+tt=${TOPOTUNE:-build/release/topotune}
+peer=${NCCL_TESTS:-}
+ops=${OPS:-all_reduce all_gather reduce_scatter broadcast reduce alltoall sendrecv gather scatter}
+end=${END:-1G}
+here=$(cd "$(dirname "$0")" && pwd)
+export NCCL_NVLS_ENABLE=0
+mkdir -p "$out"
+log=$out/coll.txt
+# NCCL is often only in a Python environment.
+if ! ldconfig -p | grep -q libnccl.so.2; then
+  for python in python3 /opt/torch/.venv/bin/python3; do
+    folder=$("$python" -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null) || continue
+    [ -e "$folder/libnccl.so.2" ] && { export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; break; }
+  done
+fi
+enough() { [ "$SECONDS" -gt "${LIMIT:-500}" ]; }
+clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
+  local start end_ status
+  enough && { echo "left out, the time is up: $*" >>"$log"; return; }
+  echo "\$ $*" >>"$log"
+  start=$(date +%s.%N)
+  timeout 150 "$@" >>"$log" 2>&1
+  status=$?
+  end_=$(date +%s.%N)
+  echo "-- status $status, $(python3 -c "print('%.2f' % ($end_ - $start))") s" >>"$log"
+}
+{
+  date -u +%FT%TZ
+  uname -sr
+  nvidia-smi --query-gpu=index,name,driver_version,pci.bus_id,clocks.sm,temperature.gpu,compute_mode --format=csv
+  echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}"
+  "$tt" version
+  "$tt" show
+} >"$out/versions.txt" 2>&1
+
+# First that it runs at all, with everything said.
+clock "$tt" bench coll all_reduce -b 1M -e 4M -v
+clock "$tt" bench coll all -b 1M -e 1M --modes back-to-back
+
+# Turn about, in nccl-tests' columns. Three turns of the first collective, two of the others.
+mkdir -p /tmp/coll_turns
+turn() { # turn OP NUMBER
+  local mine=/tmp/coll_turns/$1.$2.topotune theirs=/tmp/coll_turns/$1.$2.nccl-tests
+  if [ -n "$peer" ] && [ -x "$peer/$1_perf" ]; then
+    timeout 100 "$peer/$1_perf" -b 8 -e "$end" -f 2 -g 2 -n 20 -w 5 >"$theirs" 2>&1
+    echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
+  fi
+  timeout 100 "$tt" bench coll "$1" -b 8 -e "$end" -f 2 --format nccl-tests --no-log --modes back-to-back \
+    --time 0.03 --fail-on error >"$mine" 2>&1
+  echo "-- $1 turn $2: topotune status $?" >>"$log"
+}
+first=${ops%% *}
+for op in $ops; do
+  turns="1 2"
+  [ "$op" = "$first" ] && turns="1 2 3 4 5"
+  for n in $turns; do turn "$op" "$n"; done
+done
+python3 "$here/compare_coll.py" /tmp/coll_turns >"$out/compare.txt" 2>&1
+(cd /tmp && tar czf - coll_turns) >"$out/turns.tar.gz"
+
+# Everything it says, with algorithms, single calls and CUDA graphs.
+clock "$tt" bench coll $ops -b 8 -e "$end" -f 4 --time 0.05 --json -o "$out/coll.json" --fail-on error
+clock "$tt" bench coll all_reduce -b 8 -e "$end" -f 4 --time 0.05 --fail-on error
+for settings in NCCL_ALGO=Tree NCCL_PROTO=LL128 NCCL_P2P_DISABLE=1; do
+  echo "## $settings" >>"$log"
+  clock env "$settings" "$tt" bench coll all_reduce -b 64K -e 256M -f 16 --time 0.05 --modes back-to-back
+done
+clock "$tt" bench coll all_reduce -b 1M -e 64M -f 8 --max-ctas 4 --modes back-to-back
+for type in bfloat16 float16 float8e4m3 float8e5m2 int8 float64; do
+  clock "$tt" bench coll all_reduce reduce_scatter -b 1M -e 1M -d $type --modes back-to-back --time 0.02 --no-log
+done
+for redop in prod max min avg; do
+  clock "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop --modes back-to-back --time 0.02 --no-log
+  clock "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop -d bfloat16 --modes back-to-back --time 0.02 --no-log
+done
+
+# Two processes, one GPU each.
+pair() { # pair OPTIONS...: rank 1 in the background
+  timeout 60 "$tt" bench coll "$@" --rendezvous 127.0.0.1:29411 --rank 1 --ranks 2 --limit 20 >>"$log.1" 2>&1 &
+  local other=$!
+  clock "$tt" bench coll "$@" --rendezvous 127.0.0.1:29411 --rank 0 --ranks 2 --limit 20
+  wait $other
+  echo "-- rank 1: status $?" >>"$log"
+  cat "$log.1" >>"$log"
+  rm -f "$log.1"
+}
+pair all_reduce -b 8 -e 256M -f 4 --time 0.05
+# Rank 1 is killed in the middle: rank 0 ends and keeps what it has.
+timeout 60 "$tt" bench coll all_reduce -b 8 -e 1G -f 2 --time 1 --no-log --rendezvous 127.0.0.1:29412 --rank 1 --ranks 2 --limit 15 >/dev/null 2>&1 &
+victim=$!
+(sleep 9; kill -9 $(pgrep -P $victim) $victim) 2>/dev/null &
+clock "$tt" bench coll all_reduce -b 8 -e 1G -f 2 --time 1 --no-log --rendezvous 127.0.0.1:29412 --rank 0 --ranks 2 --limit 15
+
+# Not healthy.
+CUDA_VISIBLE_DEVICES=0 clock "$tt" bench coll all_reduce -b 1M -e 1M --no-log
+CUDA_VISIBLE_DEVICES= clock "$tt" bench coll
+clock "$tt" bench coll 0 7
+clock env TOPOTUNE_NCCL_LIBRARY=/nowhere.so "$tt" bench coll
+clock timeout --preserve-status -s INT 6 "$tt" bench coll all -e 1G --no-log
+gzip -f "$out/coll.json"
+ls -l "$out"
+cat "$out/compare.txt" | tail -40

@@ -1,0 +1,43 @@
+#include "host/modules.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+namespace topotune::host {
+
+namespace {
+
+std::vector<std::string> folders() {
+  std::vector<std::string> out;
+  if (const char* chosen = std::getenv("TOPOTUNE_MODULES"); chosen != nullptr && *chosen != '\0')
+    return {chosen};
+  std::array<char, 4096> path{};
+  const auto size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (size <= 0) return out;
+  const std::string program(path.data(), static_cast<std::size_t>(size));
+  const auto folder = program.substr(0, program.rfind('/'));
+  return {folder, folder + "/../lib/topotune"};
+}
+
+}  // namespace
+
+Result<SharedLibrary> open_module(const std::string& file) {
+  const auto where = folders();
+  for (const auto& folder : where) {
+    const auto path = folder + "/" + file;
+    if (::access(path.c_str(), R_OK) == 0) return SharedLibrary::open(path.c_str());
+  }
+  auto error = Error{
+      Errc::not_found,
+      fmt::format("{} is not beside the program{}", file, where.empty() ? "" : " (" + where.front() + ")"),
+      {},
+      {},
+      {},
+      "it is built where its library is installed; TOPOTUNE_MODULES names another folder"};
+  return tl::unexpected(error);
+}
+
+}  // namespace topotune::host
