@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/bench_frame.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/remote.h"
 #include "emit/measurement_json.h"
