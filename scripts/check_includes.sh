@@ -24,6 +24,8 @@ allowed() {
     modules) echo modules mpi net coll base ;;
     net) echo net coll peers measure host model base ;;
     nccl) echo nccl cuda coll peers measure parse host model base ;;
+    tune) echo tune coll measure model base ;;
+    plugins) echo plugins tune ;;
     cli) ls ;;
     *) echo "$1" ;;
   esac

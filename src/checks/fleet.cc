@@ -188,7 +188,28 @@ void compare_gpudirect(const std::vector<const FleetNode*>& nodes, model::FleetR
 
 // ---- CONT07
 
-// Containers of one host: one boot id, several host names.
+// /dev/shm of the containers of one host: NCCL uses shared memory between two processes only where it is one
+// mount for both (the peers' shmDev).
+void compare_shared_memory(const std::string& boot, const std::vector<const FleetNode*>& members,
+                           model::FleetReport& report) {
+  std::set<std::uint64_t> mounts;
+  std::vector<model::Evidence> evidence;
+  for (const auto* node : members) {
+    if (!node->shm_device) continue;
+    mounts.insert(*node->shm_device);
+    if (evidence.size() < kNodesShown)
+      evidence.push_back(
+          {node->name, fmt::format("/dev/shm is device {}, boot id {}", *node->shm_device, boot)});
+  }
+  if (mounts.size() < 2) return;
+  Finding f =
+      finding("CONT07", members.front()->name, "one /dev/shm in all containers of a host",
+              fmt::format("{} different /dev/shm with one boot id", mounts.size()), std::move(evidence));
+  f.title = "Containers of one host have different /dev/shm";
+  report.diagnosis.findings.push_back(std::move(f));
+}
+
+// Containers of one host: one boot id, several host names or several /dev/shm.
 void compare_hosts(std::span<const FleetNode> nodes, model::FleetReport& report) {
   std::map<std::string, std::vector<const FleetNode*>> by_boot;
   std::size_t known = 0;
@@ -213,7 +234,10 @@ void compare_hosts(std::span<const FleetNode> nodes, model::FleetReport& report)
       if (evidence.size() < kNodesShown)
         evidence.push_back({node->name, fmt::format("host name {}, boot id {}", node->hostname, boot)});
     }
-    if (names.size() < 2) continue;
+    if (names.size() < 2) {
+      compare_shared_memory(boot, members, report);
+      continue;
+    }
     report.diagnosis.findings.push_back(
         finding("CONT07", members.front()->name, "one host name in all containers of a host",
                 fmt::format("{} host names with one boot id", names.size()), std::move(evidence)));

@@ -196,4 +196,40 @@ void translate(model::Diagnosis& diagnosis, model::Language language) {
   }
 }
 
+namespace {
+
+constexpr std::pair<sv, sv> kHeadings[] = {{"severity", "严重程度"},
+                                           {"what it means", "含义"},
+                                           {"how it is read", "读取方式"},
+                                           {"why it hurts", "影响"},
+                                           {"when it is not a fault", "何时不算故障"},
+                                           {"remedy", "处理"},
+                                           {"since", "自版本"},
+                                           {"removed", "移除于"},
+                                           {"source", "来源"},
+                                           {"may follow from", "可能的起因"},
+                                           {"default", "默认值"},
+                                           {"meaning", "含义"},
+                                           {"notes", "说明"},
+                                           {"misuse", "常见误用"},
+                                           {"cost", "代价"},
+                                           {"word of", "出处"},
+                                           {"action", "处理"},
+                                           {"misreading", "常见误读"}};
+
+}  // namespace
+
+void translate(model::Page& page, model::Language language) {
+  if (language == model::Language::en) return;
+  const auto* row = page.kind == "rule" ? find_rule(page.name) : nullptr;
+  const auto* translated = row != nullptr ? find_translation(row->id) : nullptr;
+  if (translated != nullptr) page.title = translated->title;
+  for (auto& section : page.sections) {
+    if (translated != nullptr && section.text == row->impact) section.text = translated->impact;
+    if (translated != nullptr && section.text == row->remedy) section.text = translated->remedy;
+    const auto* heading = std::ranges::find(kHeadings, sv(section.heading), &std::pair<sv, sv>::first);
+    if (heading != std::end(kHeadings)) section.heading = heading->second;
+  }
+}
+
 }  // namespace topotune::checks

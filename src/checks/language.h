@@ -8,6 +8,7 @@
 #include "checks/rule.h"
 #include "model/finding.h"
 #include "model/language.h"
+#include "model/page.h"
 
 namespace topotune::checks {
 
@@ -35,5 +36,9 @@ bool is_prose(std::string_view text);
 // Titles, impacts and remedies in `language`. A text without a translation of its own gets the rule's (title, impact)
 // or stays (remedy: it may hold the only command that helps).
 void translate(model::Diagnosis& diagnosis, model::Language language);
+
+// A page of `explain`: headings, and of a rule title, impact and remedy. What comes from primary sources (conditions,
+// meanings of variables) stays as it is.
+void translate(model::Page& page, model::Language language);
 
 }  // namespace topotune::checks

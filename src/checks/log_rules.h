@@ -52,6 +52,9 @@ class LogView {
     std::string why;  // where it is from
   };
   std::optional<Link> link(int rank_a, int rank_b) const;
+  std::optional<Link> machine_link(int a, int b) const;  // of the machine alone
+  std::optional<Link> graph_link(int a, int b) const;    // of the graph alone
+  const model::Gpu* gpu_of(int rank) const;              // of the machine; null: not known
   bool any_nvlink() const;
   // GeForce and other cards without peer access; nothing when no name is known.
   std::optional<bool> geforce() const;
@@ -60,10 +63,6 @@ class LogView {
   bool omni_path() const;
 
  private:
-  std::optional<Link> machine_link(int a, int b) const;
-  std::optional<Link> graph_link(int a, int b) const;
-  const model::Gpu* gpu_of(int rank) const;
-
   std::string name_;
   std::vector<model::Path> paths_;
   std::map<std::pair<std::string_view, std::string_view>, const model::Path*> path_of_;  // both ways

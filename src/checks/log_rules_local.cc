@@ -303,6 +303,104 @@ Outcome topology_file(const LogView& v) {
                               p != nullptr ? p->at : n->at)};
 }
 
+// The file that NCCL was given: by the variable, or found by itself ("Loading topology file ...").
+std::optional<Evidence> topology_file_used(const LogView& v) {
+  if (const auto* s = v.setting("NCCL_TOPO_FILE")) return v.evidence(*s);
+  if (const auto* n = v.log.find(NoteKind::topo_file_loaded)) return v.evidence(*n);
+  return std::nullopt;
+}
+
+// NCCL's XML reader (src/graph/xml.cc) and the building of the graph from it give up: the job does not start.
+Outcome topology_file_refused(const LogView& v) {
+  const auto* p =
+      v.problem({"XML Parse", "XML Mismatch", "XML Topology has wrong version", "XML parser is limited to",
+                 "too many XML nodes", "Add NVLink error", "Add PCI Link error"});
+  if (p == nullptr) return Clean{};
+  std::vector<Evidence> evidence{v.evidence(*p)};
+  if (auto used = topology_file_used(v)) evidence.push_back(std::move(*used));
+  return Findings{log_finding(v, "TOPO01", "topology file", "a file that NCCL reads", p->text,
+                              std::move(evidence), p->at)};
+}
+
+// "CPU/0-1", "CPU/1": the NUMA node above a GPU in NCCL's graph; -1 is printed as ffff...
+std::optional<int> graph_node_of(const LogView& v, std::string_view gpu) {
+  std::map<std::string_view, const GraphLink*> above;
+  for (const auto& l : v.log.graph.links)
+    if (l.type == "PCI") above.try_emplace(l.to, &l);
+  std::string_view at = gpu;
+  for (int depth = 0; depth < 16; ++depth) {
+    if (at.starts_with("CPU/")) return parse_int<int>(at.substr(at.find_last_of("/-") + 1));
+    const auto found = above.find(at);
+    if (found == above.end()) return std::nullopt;
+    at = found->second->from;
+  }
+  return std::nullopt;
+}
+
+// What NCCL's graph says otherwise than the machine about the place of each GPU.
+std::vector<std::string> misplaced_gpus(const LogView& v) {
+  std::vector<std::string> out;
+  std::set<int> nodes;
+  for (const auto& gpu : v.machine->topology.gpus)
+    if (gpu.numa) nodes.insert(*gpu.numa);
+  if (nodes.size() < 2) return out;
+  for (const auto& l : v.log.graph.links) {
+    if (!l.rank || !l.to.starts_with("GPU/")) continue;
+    const auto* gpu = v.gpu_of(*l.rank);
+    const auto node = graph_node_of(v, l.to);
+    if (gpu != nullptr && gpu->numa && node && *node != *gpu->numa)
+      out.push_back(fmt::format("{} hangs on CPU {} in NCCL's graph, on NUMA node {} of the machine", gpu->id,
+                                *node, *gpu->numa));
+  }
+  return out;
+}
+
+// Pairs whose NVLink only one of both has.
+std::vector<std::string> other_links(const LogView& v) {
+  std::vector<std::string> out;
+  std::set<int> in_graph;
+  for (const auto& l : v.log.graph.links)
+    if (l.rank && l.to.starts_with("GPU/")) in_graph.insert(*l.rank);
+  for (const int a : in_graph)
+    for (const int b : in_graph) {
+      if (a >= b || out.size() >= 8) continue;
+      const auto there = v.machine_link(a, b);
+      const auto here = v.graph_link(a, b);
+      const bool linked = here && here->type == PathType::nvl;
+      if (!there || !here || there->type == PathType::xgmi) continue;
+      if ((there->type == PathType::nvl) == linked) continue;
+      out.push_back(fmt::format("ranks {} and {}: {} in NCCL's graph, {} on the machine", a, b,
+                                linked ? "NVLink" : "no NVLink", link_name(*there)));
+    }
+  return out;
+}
+
+// A topology file is in use, and the graph that NCCL made of it is not the machine.
+Outcome topology_file_differs(const LogView& v) {
+  const auto used = topology_file_used(v);
+  if (!used || v.log.find(NoteKind::topo_file_missing) != nullptr) return Clean{"no topology file is in use"};
+  if (v.machine == nullptr) return NotEvaluated{"the machine that the file should describe: give --topology"};
+  if (v.log.graph.links.empty())
+    return NotEvaluated{"no GRAPH lines: what NCCL made of the file is not known"};
+  auto differences = misplaced_gpus(v);
+  for (auto& one : other_links(v)) differences.push_back(std::move(one));
+  if (differences.empty()) return Clean{};
+  std::vector<Evidence> evidence{*used};
+  for (std::size_t n = 0; n < differences.size() && n < 8; ++n)
+    evidence.push_back({v.place(v.log.graph.links[0].at), differences[n]});
+  return Findings{log_finding(v, "TOPO03", "topology file", "the machine as it is", differences[0],
+                              std::move(evidence), v.log.graph.links[0].at)};
+}
+
+// nccl-tests with one rank: nothing was communicated.
+Outcome one_rank_benchmark(const LogView& v) {
+  if (!v.log.benchmark) return Clean{"no benchmark in the log"};
+  if (v.log.main_ranks == 0) return NotEvaluated{"number of ranks: not in the log"};
+  if (v.log.main_ranks > 1) return Clean{};
+  return Findings{log_finding(v, "BENCH01", "nccl-tests", "two ranks or more", "1 rank",
+                              {{v.place({0, 0}), "nccl-tests with 1 rank"}}, std::nullopt)};
+}
+
 // Lines that look alarming and are not.
 Outcome harmless(const LogView& v) {
   std::vector<Evidence> evidence;
@@ -327,10 +425,17 @@ Outcome harmless(const LogView& v) {
                               evidence, std::nullopt)};
 }
 
-constexpr LogRule kRules[] = {{"LOG05", shared_memory},  {"LOG06", switches},
-                              {"LOG15", simple_order},   {"LOG16", slow_pci},
-                              {"LOG23", harmless},       {"NVL14", no_multicast},
-                              {"NCCL15", topology_file}, {"NCCL32", one_channel_by_tuner}};
+constexpr LogRule kRules[] = {{"LOG05", shared_memory},
+                              {"LOG06", switches},
+                              {"LOG15", simple_order},
+                              {"LOG16", slow_pci},
+                              {"LOG23", harmless},
+                              {"NVL14", no_multicast},
+                              {"NCCL15", topology_file},
+                              {"NCCL32", one_channel_by_tuner},
+                              {"TOPO01", topology_file_refused},
+                              {"TOPO03", topology_file_differs},
+                              {"BENCH01", one_rank_benchmark}};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/bench_frame.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "coll/share.h"
 #include "coll/suite.h"

@@ -1,12 +1,13 @@
 #include "cli/bench_frame.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <ctime>
 #include <fstream>
-#include <map>
 
 #include "base/text.h"
 #include "measure/runner.h"
@@ -22,8 +23,6 @@ void on_interrupt(int) {
   was_interrupted = 1;
   std::signal(SIGINT, SIG_DFL);
 }
-
-std::string fact(const model::Fact<std::string>& f) { return f ? *f : ""; }
 
 }  // namespace
 
@@ -53,41 +52,48 @@ std::string command_line() {
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine) {
-  std::map<std::string, int> names;
-  for (const auto& gpu : machine.topology.gpus) ++names[gpu.name.value_or("unknown")];
-  std::string gpus;
-  for (const auto& [name, count] : names)
-    gpus += fmt::format("{}{} x {}", gpus.empty() ? "" : ", ", count, name);
-  std::string cpu;
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = std::string(trim(line.substr(line.find(':') + 1)));
-      break;
-    }
-  }
-  return {{"gpus", gpus},
-          {"driver", fact(machine.nvidia_driver)},
-          {"cuda_driver", fact(machine.cuda_driver)},
-          {"cpu", cpu},
-          {"cpus", std::to_string(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)))},
-          {"numa_nodes", std::to_string(machine.topology.numa.size())},
-          {"kernel", fact(machine.kernel)},
-          {"hypervisor", fact(machine.hypervisor)}};
-}
-
 Progress::Progress(const Globals& globals)
     : on_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
       verbose_(globals.verbose),
       start_(measure::monotonic_seconds()) {}
 
-void Progress::operator()(const std::string& step) const {
+std::string progress_line(std::optional<double> done, double seconds, const std::string& step,
+                          std::size_t columns) {
+  constexpr std::size_t kBar = 24;
+  std::string out;
+  if (done) {
+    const double part = std::clamp(*done, 0.0, 1.0);
+    const auto filled = static_cast<std::size_t>(part * kBar);
+    out = fmt::format("[{}{}] {:3.0f} % ", std::string(filled, '#'), std::string(kBar - filled, '.'),
+                      std::floor(100 * part));
+  }
+  out += fmt::format("{:5.1f} s  ", seconds);
+  const auto room = columns > out.size() + 1 ? columns - out.size() - 1 : 0;
+  return out + printable(step).substr(0, room);
+}
+
+// Columns of the terminal; 80 where it does not tell.
+static std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void Progress::draw() const {
   const double spent = measure::monotonic_seconds() - start_;
   if (on_)
-    fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, step);
+    fmt::print(stderr, "\r\033[K{}", progress_line(done_, spent, step_, terminal_columns()));
   else if (verbose_)
-    fmt::print(stderr, "[{:5.1f} s] {}\n", spent, step);
+    fmt::print(stderr, "{}\n", progress_line(std::nullopt, spent, step_, 200));
+}
+
+void Progress::operator()(const std::string& step) {
+  step_ = step;
+  draw();
+}
+
+void Progress::fraction(double done) {
+  done_ = done;
+  if (on_) draw();
 }
 
 void Progress::clear() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,19 +20,27 @@ bool interrupted();
 std::string utc_now();
 // "topotune bench p2p 0 1", without the program's own folder.
 std::string command_line();
-std::vector<std::pair<std::string, std::string>> fingerprint(const model::Machine& machine);
 
 // A bar on the terminal's last line; nothing elsewhere.
 class Progress {
  public:
   explicit Progress(const Globals& globals);
-  void operator()(const std::string& step) const;
+  void operator()(const std::string& step);
+  void fraction(double done);  // 0 to 1; until the first call there is no bar
   void clear() const;
 
  private:
+  void draw() const;
+
   bool on_, verbose_;
   double start_;
+  std::optional<double> done_;
+  std::string step_;
 };
+
+// "[#####.....]  43 %  12.3 s  p2p.write.ce src=GPU0 dst=GPU1", cut to `columns`; without `done` no bar.
+std::string progress_line(std::optional<double> done, double seconds, const std::string& step,
+                          std::size_t columns);
 
 // The exit status of a run; fail_on: "warn" or "error".
 int status_of(const model::MeasurementRun& run, const std::string& fail_on);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "checks/rule.h"
 #include "cli/bench_frame.h"
+#include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/record.h"
 #include "cuda/suite.h"
@@ -51,6 +52,7 @@ class Run {
     measure::Session::Hooks hooks;
     hooks.stop = [] { return interrupted(); };
     hooks.progress = [this](const std::string& step) { progress_(step); };
+    hooks.fraction = [this](double done) { progress_.fraction(done); };
     hooks.watchdog = &watchdog_;
     hooks.step_limit_seconds = options_.limit_seconds;
     return hooks;
@@ -62,6 +64,7 @@ class Run {
   void check(const Input& input);
   std::optional<measure::Pinned> beside_gpu() const;
   void gpu_suites();
+  void begin_suite();
   void moments(std::vector<model::GpuMoment>& out);
   std::vector<cuda::HostNode> host_nodes() const;
   void waive_gpus(const std::string& why);
@@ -74,6 +77,7 @@ class Run {
   const BenchOptions& options_;
   const Globals& globals_;
   Progress progress_;
+  int suites_begun_ = 0;
   double start_;
   measure::Watchdog watchdog_;
   measure::Session session_;
@@ -202,6 +206,14 @@ void Run::check(const Input& input) {
   if (diagnosis.checked.empty()) return session_.waive(std::move(m), "nothing could be checked");
 }
 
+// Each suite that was asked for takes an equal share of the bar.
+void Run::begin_suite() {
+  const auto count = static_cast<double>(std::ranges::count_if(
+      std::initializer_list<const char*>{"numa", "host", "p2p"}, [&](const char* suite) { return wants(suite); }));
+  const double from = static_cast<double>(suites_begun_++) / count;
+  session_.begin_share(from, from + 1 / count);
+}
+
 void Run::moments(std::vector<model::GpuMoment>& out) {
   if (!nvml_) return;
   for (const auto& gpu : machine_.topology.gpus) {
@@ -265,8 +277,12 @@ void Run::gpu_suites() {
   }
   const measure::ExpectedValues expected(machine_.topology);
   const cuda::Bench bench{session_, **machine, expected, nvml_ ? &*nvml_ : nullptr, suite_options_};
-  if (wants("host")) cuda::run_host(bench, host_nodes());
+  if (wants("host")) {
+    begin_suite();
+    cuda::run_host(bench, host_nodes());
+  }
   if (wants("p2p")) {
+    begin_suite();
     const auto pinned = beside_gpu();
     cuda::run_p2p(bench);
   }
@@ -320,11 +336,15 @@ int Run::go() {
   run_.machine = fingerprint(machine_);
   if (options_.suite == "all" && globals_.json) take_capture();
   if (options_.suite == "all") check(*input);
-  if (wants("numa") && !interrupted()) measure::run_numa(session_, machine_.topology, {});
+  if (wants("numa") && !interrupted()) {
+    begin_suite();
+    measure::run_numa(session_, machine_.topology, {});
+  }
   const bool wrong_binding =
       options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
   if ((wants("host") || wants("p2p") || wrong_binding) && !interrupted()) gpu_suites();
   session_.idle();
+  session_.begin_share(1, 1);
   progress_.clear();
   run_.interrupted = interrupted();
   judge();

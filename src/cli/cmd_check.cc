@@ -11,6 +11,7 @@
 #include "cli/folder_input.h"
 #include "cli/input.h"
 #include "cli/job.h"
+#include "cli/measurement_check.h"
 #include "emit/findings_json.h"
 #include "emit/findings_junit.h"
 #include "emit/findings_markdown.h"
@@ -129,8 +130,34 @@ int unreadable(const CheckOptions& options, const Globals& globals, const Error&
   return report(error);
 }
 
+// A measurement by itself: whether its numbers mean what they seem to.
+int check_numbers(const CheckOptions& options, const Globals& globals, const std::string& name) {
+  auto diagnosis = check_measurement(name, nullptr);
+  if (!diagnosis) return unreadable(options, globals, diagnosis.error());
+  keep_only(options.rules, *diagnosis);
+  const auto written =
+      write_result(globals, rendered(options, globals, *diagnosis, {model::SourceKind::text, name, true}));
+  return written == kOk ? status_of(model::verdict_of(*diagnosis), options.fail_on) : written;
+}
+
+// Measurements in a machine's folder, judged by the links of that machine.
+void add_measurements(const Input& input, const std::string& folder, model::Diagnosis& to) {
+  for (const auto& file : input.unrecognised) {
+    const auto name = folder + "/" + file;
+    if (!is_measurement_file(name)) continue;
+    auto found =
+        check_measurement(name, input.machine.topology.gpus.empty() ? nullptr : &input.machine.topology);
+    if (!found) {
+      report(found.error());
+      continue;
+    }
+    append(to, std::move(*found));
+  }
+}
+
 int check_one(const CheckOptions& options, const Globals& globals, const std::string& name) {
   if (const auto error = wrong_readings(options, name)) return report(*error);
+  if (globals.kind.empty() && is_measurement_file(name)) return check_numbers(options, globals, name);
   const auto before = read_before(options, globals, name);
   if (!before) return unreadable(options, globals, before.error());
   auto input = load_input(name, globals);
@@ -142,6 +169,7 @@ int check_one(const CheckOptions& options, const Globals& globals, const std::st
     if (told) earlier.seconds = told;
   }
   auto diagnosis = diagnose(*input, read_job(*input), globals, earlier);
+  add_measurements(*input, name, diagnosis);
   keep_only(options.rules, diagnosis);
   const auto written =
       write_result(globals, rendered(options, globals, diagnosis, input->machine.topology.source));
@@ -207,7 +235,9 @@ void add_check(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--fail-on", options->fail_on, "the verdict that makes the exit status other than 0")
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("VERDICT");
-  verb->add_option("--rule", options->rules, "only this rule (repeatable)")->type_name("ID")->allow_extra_args(false);
+  verb->add_option("--rule", options->rules, "only this rule (repeatable)")
+      ->type_name("ID")
+      ->allow_extra_args(false);
   verb->add_option("--since", options->since,
                    "an earlier recording of this machine: what its counters did since then")
       ->type_name("FILE");
@@ -229,6 +259,7 @@ void add_check(CLI::App& app, Globals& globals, int& status) {
       "  topotune check captures/               a folder of captures: the nodes of a fleet\n"
       "  topotune check --interval 60           what the error counters do within a minute\n"
       "  topotune check --since monday.capture node7.capture\n"
+      "  topotune check bench.json              whether the numbers of a measurement mean what they seem to\n"
       "  topotune check --lang zh --markdown    for a ticket, in Chinese\n"
       "  topotune check --rule ACS01 --rule KERN01");
   verb->callback([options, &globals, &status] { status = check(*options, globals); });

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "checks/language.h"
 #include "checks/pages.h"
 #include "cli/cli.h"
 #include "emit/claim.h"
@@ -67,8 +68,9 @@ int explain(const ExplainOptions& options, const Globals& globals) {
   const auto name = fmt::format("{}", fmt::join(options.words, " "));
   if (name.empty())
     return report(Error{Errc::usage, "explain: which name?", {}, {}, {}, "topotune explain --list"});
-  const auto page = checks::page_of(name);
+  auto page = checks::page_of(name);
   if (!page) return report(unknown_name(name));
+  checks::translate(*page, language_of(globals));
   return write_result(globals,
                       globals.json ? emit::page_json(*page) : emit::page_text(*page, use_color(globals)));
 }

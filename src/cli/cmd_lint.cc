@@ -326,9 +326,8 @@ std::string name_of_all(const Session& session) {
   return fmt::format("{} and {} more", session.inputs[0].name, session.inputs.size() - 1);
 }
 
-int write_findings(const Session& session, const model::Diagnosis& judged, const LintOptions& options,
+int write_findings(const Session& session, model::Diagnosis& diagnosis, const LintOptions& options,
                    const Globals& globals) {
-  auto diagnosis = judged;
   checks::translate(diagnosis, language_of(globals));
   if (options.sarif) return write_result(globals, emit::findings_sarif(diagnosis));
   if (options.nagios) return write_result(globals, emit::findings_nagios(diagnosis));
@@ -373,10 +372,11 @@ int lint_all(const LintOptions& options, const Globals& globals) {
   }
   follow_includes(session, globals);
   if (session.inputs.empty()) return kUnknown;
-  const lint::Report found = lint::judge(session.inputs, known);
-  const auto diagnosis = found.diagnosis();
-  const int written = options.fix || options.in_place ? fix(session, found, options, globals)
-                                                      : write_findings(session, diagnosis, options, globals);
+  lint::Report found = lint::judge(session.inputs, known);
+  const bool fixes = options.fix || options.in_place;
+  const int fixed = fixes ? fix(session, found, options, globals) : kOk;
+  auto diagnosis = found.take_diagnosis();
+  const int written = fixes ? fixed : write_findings(session, diagnosis, options, globals);
   return written == kOk ? status_of(diagnosis, options, session.failed) : written;
 }
 

@@ -91,6 +91,11 @@ void add_plan(CLI::App& app, Globals& globals, int& status) {
   options->given =
       verb->add_option("INPUT", options->request.input, "live (the default), a file, a folder, or -");
   add_job_options(*verb, options->request);
+  verb->add_option(
+          "--measured", options->request.measured,
+          "measurements of this machine (bench or log --run, as JSON), or a folder of them: an action "
+          "whose benefit they show is labelled with the number (repeatable)")
+      ->type_name("FILE");
   verb->add_option("--emit", options->form, "write the plan in the form of another program")
       ->type_name("FORM");
   verb->add_option("--check-nccl-xml", options->nccl_xml,
@@ -109,6 +114,7 @@ void add_plan(CLI::App& app, Globals& globals, int& status) {
                "  topotune plan node7.capture --json          a recorded machine, as topotune.plan/1\n"
                "  topotune plan --set nodes=4 --set dscp=26   for a job on four nodes over RoCE\n"
                "  topotune plan topo.txt --job job.conf --env-file train.env\n"
+               "  topotune plan --measured log-run.json       what was measured here carries its number\n"
                "  topotune plan --emit rankfile -o ranks\n"
                "  topotune plan --check-nccl-xml topo.xml");
   verb->callback([options, &globals, &status] { status = plan(*options, globals); });

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
+#include "cli/tune_apply.h"
 #include "launch/bind.h"
 #include "launch/quick.h"
 #include "launch/rank.h"
@@ -23,6 +24,8 @@ struct RunOptions {
   std::string topology;  // INPUT that stands for the machine; "" this one
   std::string memory = "preferred";
   std::string report_file;
+  std::string tuned;  // table for the tuner plugin; "" none
+  bool profiled = false;
   std::vector<std::string> keep, command;
   bool dry_run = false, per_gpu = false, no_env = false;
 };
@@ -106,12 +109,34 @@ void join(Start& start, const model::Binding& binding, bool first) {
   start.bindings.push_back(binding);
 }
 
+// The plugins' variables, and what their table sets: they win over the plan's.
+Result<bool> add_plugins(const RunOptions& options, Start& out) {
+  std::vector<launch::EnvironmentChange> added;
+  if (!options.tuned.empty()) {
+    auto changes = tuned_changes(options.tuned, out.notes);
+    if (!changes) return tl::unexpected(changes.error());
+    added = std::move(*changes);
+  }
+  if (options.profiled) {
+    auto changes = profiled_changes();
+    if (!changes) return tl::unexpected(changes.error());
+    added.insert(added.end(), changes->begin(), changes->end());
+  }
+  for (auto& change : added) {
+    if (std::ranges::find(options.keep, change.name) != options.keep.end()) continue;
+    std::erase_if(out.changes, [&](const auto& c) { return c.name == change.name; });
+    out.changes.push_back(std::move(change));
+  }
+  return true;
+}
+
 Result<Start> start_of(const RunOptions& options, const Planned& planned, std::optional<launch::Rank> rank) {
   Start out;
   const auto visible =
       launch::visible_gpus(launch::process_environment(), launch::known_gpus(planned.input.machine));
   if (!visible) return tl::unexpected(visible.error());
   out.changes = changes_of(options, planned, *visible, out.notes);
+  if (auto added = add_plugins(options, out); !added) return tl::unexpected(added.error());
   std::vector<std::size_t> gpus = visible->gpus;
   if (rank) {
     const auto gpu = launch::gpu_of_rank(*rank, *visible);
@@ -347,6 +372,9 @@ void add_run(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--topology", options->topology,
                    "plan for the machine of this input instead of reading this one")
       ->type_name("INPUT");
+  verb->add_option("--tuned", options->tuned, "NCCL follows this table of `topotune tune`")
+      ->type_name("TABLE");
+  verb->add_flag("--profiled", options->profiled, "NCCL's collectives are recorded in /dev/shm");
   verb->add_option("--keep", options->keep, "leave this variable as it is (repeatable)")->type_name("NAME");
   verb->add_flag("--no-env", options->no_env, "bind only; change no variable");
   verb->footer(
@@ -359,7 +387,8 @@ void add_run(CLI::App& app, Globals& globals, int& status) {
       "  srun --ntasks-per-node=8 topotune run -- python train.py\n"
       "  torchrun --nproc-per-node=8 --no-python topotune run -- python train.py\n"
       "  topotune run --per-gpu -- python train.py\n"
-      "  topotune run --per-gpu --dry-run");
+      "  topotune run --per-gpu --dry-run\n"
+      "  torchrun --nproc-per-node=8 --no-python topotune run --tuned node.table -- python train.py");
   verb->callback([options, &globals, &status] { status = run(*options, globals); });
 }
 

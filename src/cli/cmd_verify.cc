@@ -85,6 +85,41 @@ void check_log_variables(const model::NcclLog& log, const model::Plan& plan, std
   }
 }
 
+// Lines of the tuner plugin: "topotune tuner: table ...", "... in use", "... off: WHY". A job that names the
+// plugin and does not print the first one never loaded it.
+std::vector<std::string> tuner_lines(std::string_view text) {
+  std::vector<std::string> out;
+  constexpr std::string_view kMark = "topotune tuner: ";
+  for (auto at = text.find(kMark); at != std::string_view::npos && out.size() < 10000;
+       at = text.find(kMark, at + 1)) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    out.emplace_back(text.substr(at + kMark.size(), std::min<std::size_t>(end - at - kMark.size(), 500)));
+  }
+  return out;
+}
+
+void check_tuner(std::string_view text, const model::NcclLog& log, std::vector<Check>& out) {
+  const auto named = std::ranges::find(log.env, "NCCL_TUNER_PLUGIN", &model::LogSetting::name);
+  const auto lines = tuner_lines(text);
+  const bool ours = named != log.env.end() && named->value.find("topotune") != std::string::npos;
+  if (lines.empty() && !ours) return;
+  Check check{"log tuner plugin", Proof::unknown, "table read and in use", "not in the log"};
+  const auto line = [&](std::string_view start) {
+    return std::ranges::find_if(lines, [&](const std::string& l) { return l.starts_with(start); });
+  };
+  if (const auto off = line("off: "); off != lines.end()) {
+    check.proof = Proof::fails, check.observed = *off;
+  } else if (line("in use") != lines.end()) {
+    check.proof = Proof::holds;
+    check.observed = line("table ") != lines.end() ? *line("table ") + ", in use" : "in use";
+  } else if (line("table ") != lines.end()) {
+    check.observed = *line("table ") + "; no collective has asked for it yet";
+  } else {
+    check.proof = Proof::fails, check.observed = "NCCL did not load " + printable(named->value);
+  }
+  out.push_back(std::move(check));
+}
+
 Result<std::vector<Check>> check_log(const std::string& name, const model::Plan& plan) {
   const auto text = read_input(name);
   if (!text) return about(name, text.error());
@@ -98,6 +133,7 @@ Result<std::vector<Check>> check_log(const std::string& name, const model::Plan&
     out.push_back(
         {"log", Proof::unknown, "lines that name the transports", "none (NCCL_DEBUG=INFO prints them)"});
   check_log_variables(log, plan, out);
+  check_tuner(*text, log, out);
   return out;
 }
 

@@ -9,7 +9,9 @@
 
 #include "checks/fleet.h"
 #include "cli/job.h"
+#include "cli/measurement_check.h"
 #include "host/capture.h"
+#include "model/measurement.h"
 #include "parse/measurement.h"
 
 namespace topotune::cli {
@@ -36,11 +38,6 @@ NodeFile kind_of(const fs::path& path) {
   return parse::looks_like_measurement(head) ? NodeFile::measurement : NodeFile::other;
 }
 
-bool is_measurement_file(const std::string& name) {
-  std::error_code ignored;
-  return fs::is_regular_file(name, ignored) && kind_of(name) == NodeFile::measurement;
-}
-
 // "runs/node7.capture" -> "node7": how people name a node's files.
 std::string stem_of(const std::string& name) {
   auto stem = fs::path(name).filename().string();
@@ -54,7 +51,7 @@ Result<std::vector<model::FleetMeasurement>> measurements_in(const std::string& 
   for (const auto& one : *results) {
     if (one.status == "failed" || one.status == "waived") continue;
     out.push_back(
-        {one.key, one.median, parse::larger_is_better(one.unit), one.status == "noisy", one.samples, name});
+        {one.key, one.median, model::larger_is_better(one.unit), one.status == "noisy", one.samples, name});
   }
   return out;
 }
@@ -91,6 +88,7 @@ std::optional<model::FleetNode> machine_node(const std::string& name, const Glob
   node.findings = diagnose(*input, job, globals).findings;
   node.hostname = input->machine.hostname.value.value_or("");
   node.boot_id = input->machine.boot_id.value.value_or("");
+  node.shm_device = input->machine.shm_device.value;
   for (const auto& file : input->unrecognised) add_measurements(name + "/" + file, node);
   return node;
 }
@@ -107,6 +105,7 @@ std::optional<model::FleetNode> measurement_node(const std::string& name) {
   model::FleetNode node;
   node.name = name;
   node.measurements = std::move(*found);
+  if (auto judged = check_measurement(name, nullptr)) node.findings = std::move(judged->findings);
   return node;
 }
 
@@ -118,6 +117,7 @@ void join_measurements(std::vector<model::FleetNode>& nodes, std::vector<model::
     const auto at = by_stem.find(stem_of(one.name));
     if (at != by_stem.end()) {
       std::ranges::move(one.measurements, std::back_inserter(nodes[at->second].measurements));
+      std::ranges::move(one.findings, std::back_inserter(nodes[at->second].findings));
     } else {
       one.kind = "known by measurements only";
       nodes.push_back(std::move(one));

@@ -8,9 +8,7 @@
 #include "parse/nccl_log.h"
 
 namespace topotune::cli {
-namespace {
 
-// Findings and lists of `more`, each rule once in the lists; a rule that one text decides is checked.
 void append(model::Diagnosis& to, model::Diagnosis more) {
   std::ranges::move(more.findings, std::back_inserter(to.findings));
   std::ranges::move(more.checked, std::back_inserter(to.checked));
@@ -24,6 +22,8 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
   to.not_checked.erase(std::unique(to.not_checked.begin(), to.not_checked.end(), same), to.not_checked.end());
   checks::sort_findings(to.findings);
 }
+
+namespace {
 
 // --nccl-version, else what the first log says; "" unknown.
 std::string nccl_version_of(const Job& job, const Globals& globals) {

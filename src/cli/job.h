@@ -34,6 +34,9 @@ struct Earlier {
 model::Diagnosis diagnose(const Input& input, const Job& job, const Globals& globals,
                           const Earlier& earlier = {});
 
+// Findings and lists of `more`, each rule once in the lists; a rule that one text decides is checked.
+void append(model::Diagnosis& to, model::Diagnosis more);
+
 // --driver-version tells what no file tells.
 void add_versions(model::Machine& machine, const Globals& globals);
 

@@ -55,18 +55,25 @@ std::map<std::string, const Device*> by_bdf(const std::vector<Device>& devices) 
   return out;
 }
 
+// NCCL writes an interface whose PCI device it cannot find without an address: then the name tells.
+bool same_name(const model::Nic& a, const model::Nic& b) { return a.name && b.name && *a.name == *b.name; }
+bool same_name(const model::Gpu&, const model::Gpu&) { return false; }
+
 template <class Device>
 void compare_devices(const char* what, const std::vector<Device>& file, const std::vector<Device>& machine,
                      std::vector<Problem>& out) {
   const auto in_file = by_bdf(file), here = by_bdf(machine);
+  const auto named_in = [](const std::vector<Device>& list, const Device& wanted) {
+    return std::ranges::any_of(list, [&](const Device& one) { return !one.bdf && same_name(one, wanted); });
+  };
   for (const auto& [bdf, device] : in_file)
-    if (!here.contains(bdf))
+    if (!here.contains(bdf) && !named_in(machine, *device))
       out.push_back({{},
                      "",
                      model::Severity::error,
                      fmt::format("{} {} is in the file and not on the machine: NCCL drops it", what, bdf)});
   for (const auto& [bdf, device] : here)
-    if (!in_file.contains(bdf))
+    if (!in_file.contains(bdf) && !named_in(file, *device))
       out.push_back({{},
                      "",
                      model::Severity::warn,

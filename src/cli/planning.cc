@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <iterator>
 
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/log_rules.h"
 #include "checks/rule.h"
+#include "cli/fingerprint.h"
 #include "lint/lint.h"
 #include "model/paths.h"
+#include "parse/log_costs.h"
+#include "parse/measurement.h"
+#include "parse/measurement_run.h"
 #include "parse/nccl_log.h"
 
 extern char** environ;
@@ -130,6 +135,99 @@ model::Diagnosis diagnose(const Input& input, const JobTexts& texts, checks::Evi
   return out;
 }
 
+// --- measurements
+
+struct Measurements {
+  std::vector<plan::NamedRun> runs;
+  std::vector<plan::MeasuredEffect> effects;
+};
+
+// Measured on another machine: its numbers say nothing about this one.
+std::optional<Error> other_machine(const std::string& name, const std::string& theirs,
+                                   const std::string& ours) {
+  if (theirs.empty() || ours.empty() || theirs == ours || ours.find("unknown") != std::string::npos ||
+      theirs.find("unknown") != std::string::npos)
+    return std::nullopt;
+  return Error{Errc::malformed,
+               fmt::format("measured on {}, the plan is for {}", printable(theirs), printable(ours)),
+               name,
+               {},
+               {},
+               "give measurements of the machine that is planned for"};
+}
+
+// GPUs of a log that the machine does not have, where both tell their addresses.
+bool foreign_addresses(const std::vector<std::string>& bdfs, const model::Topology& topology) {
+  const auto known = [&](const std::string& bdf) {
+    return std::ranges::any_of(topology.gpus, [&](const model::Gpu& gpu) { return gpu.bdf == bdf; });
+  };
+  const bool all =
+      std::ranges::all_of(topology.gpus, [](const model::Gpu& gpu) { return gpu.bdf.has_value(); });
+  return all && !topology.gpus.empty() && !bdfs.empty() && std::ranges::none_of(bdfs, known);
+}
+
+Result<bool> take_measurement(Measurements& to, const std::string& name, const std::string& text,
+                              const model::Topology& topology) {
+  if (parse::looks_like_measurement(text)) {
+    auto run = parse::parse_measurement_run(text);
+    if (!run) return about(name, run.error());
+    for (const auto& [key, value] : run->machine)
+      if (const auto error = other_machine(name, value, gpus_text(topology)); key == "gpus" && error)
+        return tl::unexpected(*error);
+    to.runs.push_back({name, std::move(*run)});
+    return true;
+  }
+  if (!parse::looks_like_log_document(text)) return false;
+  auto costs = parse::parse_log_costs(text);
+  if (!costs) return about(name, costs.error());
+  if (foreign_addresses(costs->bdfs, topology))
+    return about(name, Error{Errc::malformed,
+                             "measured on GPUs that this machine does not have (PCI addresses)",
+                             {},
+                             {},
+                             {},
+                             "give measurements of the machine that is planned for"});
+  std::ranges::move(plan::effects_of(costs->costs, name), std::back_inserter(to.effects));
+  return true;
+}
+
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".json") out.push_back(at->path());
+  std::ranges::sort(out);
+  return out;
+}
+
+// What the files of --measured show; of a folder those that are measurements.
+Result<std::vector<plan::MeasuredEffect>> measured_effects(const PlanRequest& request,
+                                                           const model::Topology& topology) {
+  Measurements all;
+  for (const auto& given : request.measured) {
+    std::error_code error;
+    const bool folder = std::filesystem::is_directory(given, error);
+    std::size_t taken = 0;
+    for (const auto& name : folder ? json_files(given) : std::vector<std::string>{given}) {
+      const auto text = read_input(name);
+      if (!text) return about(name, text.error());
+      const auto one = take_measurement(all, name, *text, topology);
+      if (!one) return tl::unexpected(one.error());
+      taken += *one ? 1 : 0;
+    }
+    if (taken == 0)
+      return about(given, Error{Errc::malformed,
+                                folder ? "no measurement in this folder" : "not a measurement",
+                                {},
+                                {},
+                                {},
+                                "bench --json, or log --run --json, writes one"});
+  }
+  auto out = plan::effects_of(std::span<const plan::NamedRun>(all.runs));
+  std::ranges::move(all.effects, std::back_inserter(out));
+  return out;
+}
+
 std::string nccl_version(const Input& input, const JobTexts& texts, const Globals& globals) {
   if (!globals.nccl_version.empty()) return globals.nccl_version;
   for (const auto& [name, log] : texts.logs)
@@ -203,6 +301,9 @@ Result<Planned> plan_input(const PlanRequest& request, Input input, plan::Job jo
   situation.ucx_version =
       !globals.ucx_version.empty() ? globals.ucx_version : input.machine.ucx.value.value_or("");
   situation.any_cpus = request.any_cpus;
+  auto measured = measured_effects(request, input.machine.topology);
+  if (!measured) return tl::unexpected(measured.error());
+  situation.measured = std::move(*measured);
   auto made = plan::make_plan(situation);
   if (!made) return about(input.name, made.error());
   return Planned{std::move(input), std::move(job), std::move(*made)};

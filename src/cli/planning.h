@@ -17,6 +17,7 @@ struct PlanRequest {
   std::string job_file;
   std::vector<std::string> sets;       // "key=value" of the job
   std::vector<std::string> env_files;  // configuration texts of the job
+  std::vector<std::string> measured;   // files and folders of measurements of this machine
   bool any_cpus = false;
   bool is_rank = false;  // this process becomes the job: its variables count, whatever the machine is read from
 };

@@ -68,8 +68,10 @@ class HostCopies {
 
   void run() {
     if (!open_arenas()) return;
+    b_.session.plan(nodes_.size() * gpus_.size() + (wants("pageable") ? 1 : 0));
     for (const auto& node : nodes_) one_node(node);
     if (wants("pageable")) pageable();
+    b_.session.end_part();
   }
 
  private:
@@ -127,6 +129,7 @@ class HostCopies {
       cell("host.d2h", {{i, Way::d2h}}, blocks, node);
       cell("host.both.h2d", {{i, Way::h2d}, {i, Way::d2h}}, blocks, node);
       cell("host.both.d2h", {{i, Way::d2h}, {i, Way::h2d}}, blocks, node);
+      b_.session.end_part();
     }
     if (gpus_.size() > 1) {
       all_at_once("host.all.h2d", Way::h2d, blocks, node);

@@ -543,8 +543,12 @@ void P2p::run() {
       {"matrix", &P2p::matrix},       {"both", &P2p::both_ways}, {"latency", &P2p::latency},
       {"pingpong", &P2p::ping_pongs}, {"sms", &P2p::sms},        {"sweep", &P2p::sweep},
       {"stress", &P2p::stress},       {"loads", &P2p::loads},    {"tune", &P2p::tune}};
+  b_.session.plan(static_cast<std::size_t>(
+      std::ranges::count_if(p2p_parts(), [&](const std::string& name) { return wants(name); })));
   for (const auto& name : p2p_parts()) {
-    if (wants(name) && !b_.session.stopped()) (this->*parts.at(name))();
+    if (!wants(name) || b_.session.stopped()) continue;
+    (this->*parts.at(name))();
+    b_.session.end_part();
   }
 }
 

@@ -134,6 +134,7 @@ void take_shared_memory(const host::Host& host, Machine& machine) {
   };
   put(machine.shm_bytes, "bytes");
   put(machine.shm_free_bytes, "free_bytes");
+  put(machine.shm_device, "device");
 }
 
 void take_governors(const host::Host& host, Machine& machine) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "emit/long_lists.h"
 
 namespace topotune::emit {
 namespace {
@@ -90,23 +91,54 @@ Json net_json(const LogNet& net) {
           {"bootstrap", texts(net.bootstrap)}};
 }
 
-Json edge_json(const LogEdge& e) {
-  Json out{{"src", e.src},           {"dst", e.dst},          {"transport", printable(e.transport)},
-           {"channels", e.channels}, {"gdr", or_null(e.gdr)}, {"device", or_null(e.device)}};
-  if (e.transport.starts_with("NET/")) {
-    out["peer_device"] = or_null(e.peer_device);
-    if (e.gdr_send != e.gdr_receive)
-      out["gdr_send"] = or_null(e.gdr_send), out["gdr_receive"] = or_null(e.gdr_receive);
-    if (e.proxy_rank) out["proxy_rank"] = *e.proxy_rank;
+std::string edges_json(const NcclLog& log) {
+  ListWriter list;
+  for (const auto& e : log.edges) {
+    list.begin_object();
+    list.field("src", e.src);
+    list.field("dst", e.dst);
+    list.field("transport", Json(printable(e.transport)).dump());
+    list.field("channels", e.channels);
+    list.field("gdr", e.gdr);
+    list.field("device", e.device);
+    if (e.transport.starts_with("NET/")) {
+      list.field("peer_device", e.peer_device);
+      if (e.gdr_send != e.gdr_receive) {
+        list.field("gdr_send", e.gdr_send);
+        list.field("gdr_receive", e.gdr_receive);
+      }
+      if (e.proxy_rank) list.field("proxy_rank", *e.proxy_rank);
+    }
+    if (e.communicator) list.field("communicator", *e.communicator);
+    list.end_object();
   }
-  if (e.communicator) out["communicator"] = *e.communicator;
-  return out;
+  return list.take();
 }
 
-Json tree_json(const LogTree& t) {
-  Json out{{"channel", t.channel}, {"rank", t.rank}, {"up", or_null(t.up)}, {"down", t.down}};
-  if (t.communicator != 0) out["communicator"] = t.communicator;
-  return out;
+std::string trees_json(const NcclLog& log) {
+  ListWriter list;
+  for (const auto& t : log.trees) {
+    list.begin_object();
+    list.field("channel", t.channel);
+    list.field("rank", t.rank);
+    list.field("up", t.up);
+    list.numbers("down", t.down);
+    if (t.communicator != 0) list.field("communicator", t.communicator);
+    list.end_object();
+  }
+  return list.take();
+}
+
+std::string traffic_json(const NcclLog& log) {
+  ListWriter list;
+  for (const auto& [pair, bytes] : log.traffic) {
+    list.begin_object();
+    list.field("src", pair.first);
+    list.field("dst", pair.second);
+    list.field("bytes", static_cast<std::size_t>(bytes));
+    list.end_object();
+  }
+  return list.take();
 }
 
 Json tuning_json(const LogTuning& t) {
@@ -282,6 +314,7 @@ Json ring_channels_json(const NcclLog& log) {
 std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name,
                           const LogJsonOptions& options) {
   Json out;
+  Splices long_lists;
   out["schema"] = "topotune.nccl-log/1";
   out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
   out["source"] = {{"kind", log.kind}, {"name", printable(name)}};
@@ -305,19 +338,18 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   out["communicators"] = array_of(log.communicators, communicator_json);
   out["env"] = array_of(log.env, [&](const LogSetting& s) { return setting_json(s, log); });
   out["net"] = net_json(log.net);
-  out["edges"] = array_of(log.edges, edge_json);
+  out["edges"] = long_lists.put(edges_json(log));
   out["transports"] = log.transports;
   out["rings"] = rings_json(log);
   out["ring_channels"] = ring_channels_json(log);
-  out["trees"] = array_of(log.trees, tree_json);
+  out["trees"] = long_lists.put(trees_json(log));
   out["tuning"] = array_of(log.tuning, tuning_json);
   out["collectives"] = collectives_json(log);
   out["matrix"] = matrix_json(log);
   out["matrix_basis"] = or_null(log.traffic_basis);
+  if (!log.traffic_without.empty()) out["matrix_without"] = log.traffic_without;
   if (log.main_ranks > kDenseMatrix && !log.traffic.empty())
-    out["traffic"] = array_of(log.traffic, [](const auto& t) {
-      return Json{{"src", t.first.first}, {"dst", t.first.second}, {"bytes", t.second}};
-    });
+    out["traffic"] = long_lists.put(traffic_json(log));
   out["graph"] = graph_json(log.graph);
   if (!log.ras.empty()) out["ras"] = array_of(log.ras, ras_json);
   out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
@@ -329,7 +361,7 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   }
   out["verdict"] = name_of(verdict_of(diagnosis));
   out["findings"] = array_of(diagnosis.findings, finding_json);
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return long_lists.fill(out.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace topotune::emit

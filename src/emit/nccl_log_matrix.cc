@@ -97,6 +97,11 @@ const char* colour_of(const Cell& cell) {
   }
 }
 
+std::string left_out(const NcclLog& log) {
+  if (log.traffic_without.empty()) return "";
+  return fmt::format("; without {}", fmt::join(log.traffic_without, ", "));
+}
+
 }  // namespace
 
 std::string nccl_log_matrix(const NcclLog& log) {
@@ -128,8 +133,10 @@ std::string nccl_log_matrix(const NcclLog& log) {
         return c.channels > 0 ? fmt::format("{}{}", letter(c), c.channels) : std::string(".");
       },
       5);
+  if (!log.traffic_without.empty() && !log.traffic_basis)
+    text += fmt::format("\nbytes: not modelled for {}\n", fmt::join(log.traffic_without, ", "));
   if (log.traffic_basis) {
-    text += fmt::format("\nbytes ({})\n", *log.traffic_basis);
+    text += fmt::format("\nbytes ({}{})\n", *log.traffic_basis, left_out(log));
     table([](const Cell& c) { return c.bytes > 0 ? short_bytes(c.bytes) : std::string("."); }, 6);
   }
   if (shown < grid.ranks.size())
@@ -149,7 +156,7 @@ std::string nccl_log_matrix_svg(const NcclLog& log) {
       "font-family=\"sans-serif\" font-size=\"11\">\n"
       "<title>{2}</title>\n<text x=\"{3}\" y=\"20\">from row to column: {4}</text>\n",
       left + n * cell + 20, top + n * cell + 50, "Who talks to whom", left,
-      bytes ? "bytes (" + *log.traffic_basis + ")" : "transport");
+      bytes ? "bytes (" + *log.traffic_basis + left_out(log) + ")" : "transport");
   for (int a = 0; a < n; ++a) {
     if (n <= 64 || a % 8 == 0) {
       svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left - 6,

@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <sys/statfs.h>
 
 #include <cerrno>
@@ -35,9 +36,11 @@ Result<std::string> probe_statvfs(const ProbeQuestion& question) {
   if (::statfs(question.argument.c_str(), &info) != 0)
     return tl::unexpected(error_of(errno, question.argument));
   const auto block = static_cast<std::uint64_t>(info.f_frsize != 0 ? info.f_frsize : info.f_bsize);
-  const nlohmann::ordered_json out{{"bytes", info.f_blocks * block},
-                                   {"free_bytes", info.f_bavail * block},
-                                   {"type", type_name(static_cast<unsigned long>(info.f_type))}};
+  nlohmann::ordered_json out{{"bytes", info.f_blocks * block},
+                             {"free_bytes", info.f_bavail * block},
+                             {"type", type_name(static_cast<unsigned long>(info.f_type))}};
+  struct stat file {};
+  if (::stat(question.argument.c_str(), &file) == 0) out["device"] = static_cast<std::uint64_t>(file.st_dev);
   return out.dump();
 }
 

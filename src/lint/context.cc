@@ -51,8 +51,10 @@ std::string option_value(const Command& command, std::initializer_list<sv> names
 std::size_t tool_index(const Command& command, sv name) {
   const auto& words = command.words;
   // Most commands do not name the tool at all.
-  const bool named = std::ranges::any_of(
-      words, [&](sv word) { return word.ends_with(name) && parse::base_name(word) == name; });
+  const bool named = std::ranges::any_of(words, [&](sv word) {
+    return word.size() >= name.size() && word.back() == name.back() && word.ends_with(name) &&
+           (word.size() == name.size() || word[word.size() - name.size() - 1] == '/');
+  });
   if (!named) return words.size();
   std::size_t at = parse::program_index(words);
   if (at >= words.size()) return words.size();

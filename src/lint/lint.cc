@@ -48,6 +48,21 @@ void mutate(Report& report) {
   }
 }
 
+// By input, line, column, rule. A finding is large: places are sorted, each finding moves once.
+void sort_by_place(std::vector<Found>& found) {
+  std::vector<std::size_t> order(found.size());
+  for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
+  const auto key = [&](std::size_t n) {
+    const auto& one = found[n];
+    return std::tie(one.input, one.finding.line, one.finding.column, one.finding.rule);
+  };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::vector<Found> sorted;
+  sorted.reserve(found.size());
+  for (const std::size_t n : order) sorted.push_back(std::move(found[n]));
+  found = std::move(sorted);
+}
+
 void run_rules(Context& context) {
   check_nccl_names(context);
   check_nccl_values(context);
@@ -82,10 +97,7 @@ Report judge(std::span<const Input> inputs, const Options& options) {
   for (const auto& input : inputs) contexts.emplace_back(input, contexts.size(), options, report);
   for (auto& context : contexts) run_rules(context);
   check_places(contexts);
-  std::ranges::stable_sort(report.found, [](const Found& a, const Found& b) {
-    return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule) <
-           std::tie(b.input, b.finding.line, b.finding.column, b.finding.rule);
-  });
+  sort_by_place(report.found);
   // One text may stand for several containers (YAML aliases): said once.
   const auto same = [](const Found& a, const Found& b) {
     return std::tie(a.input, a.finding.line, a.finding.column, a.finding.rule, a.finding.title) ==
@@ -97,12 +109,18 @@ Report judge(std::span<const Input> inputs, const Options& options) {
   return report;
 }
 
-model::Diagnosis Report::diagnosis() const {
+model::Diagnosis Report::take_diagnosis() {
   model::Diagnosis out;
-  for (const auto& one : found) out.findings.push_back(one.finding);
+  out.findings.reserve(found.size());
+  for (auto& one : found) out.findings.push_back(std::move(one.finding));
   out.checked = checked;
   out.not_checked = not_checked;
   return out;
+}
+
+model::Diagnosis Report::diagnosis() const {
+  Report copy = *this;
+  return copy.take_diagnosis();
 }
 
 }  // namespace topotune::lint

@@ -55,6 +55,7 @@ struct Report {
   std::vector<model::NotChecked> not_checked;
 
   model::Diagnosis diagnosis() const;
+  model::Diagnosis take_diagnosis();  // moves the findings out of `found`
 };
 
 Report judge(std::span<const Input> inputs, const Options& options);

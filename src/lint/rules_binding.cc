@@ -257,12 +257,13 @@ struct Half {
 std::optional<Half> half_of(const Context& context, const Command& command) {
   Half out;
   out.command = &command;
-  out.gpus = visible_gpus(context, command);
   const bool own =
       std::ranges::any_of(command.env, [](const auto& one) { return one.first == "CUDA_VISIBLE_DEVICES"; }) ||
       std::ranges::any_of(command.words,
                           [](const auto& word) { return word.starts_with("CUDA_VISIBLE_DEVICES="); });
-  if (!own || out.gpus.empty()) return std::nullopt;
+  if (!own) return std::nullopt;
+  out.gpus = visible_gpus(context, command);
+  if (out.gpus.empty()) return std::nullopt;
   if (const auto launcher = launcher_of(command)) {
     if (launcher->nodes.value_or(1) != 1 || launcher->script.empty()) return std::nullopt;
     out.port = launcher->standalone ? fmt::format("line {}", command.at.line) : launcher->port;

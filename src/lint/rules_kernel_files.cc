@@ -276,8 +276,9 @@ void user_space_driver(Context& context, const Command& command, const std::vect
         write.path.ends_with("driver_override") && is_one_of(write.value, {"uio_pci_generic", "igb_uio"});
     taken = taken || bind || override_;
   }
+  if (!taken && !vfio) return;
   const bool for_rdma = context.mentions({"gpudirect", "gdr", "nccl", "rdma", "roce", "mlx5", "connectx"});
-  if ((!taken && !vfio) || !for_rdma ||
+  if (!for_rdma ||
       (vfio && context.mentions({"qemu", "libvirt", "virtual machine", "passthrough", "kvm", " vm"})))
     return;
   if (vfio && !context.mentions({"mlx5", "connectx", "gpudirect"})) return;

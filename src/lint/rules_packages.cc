@@ -240,6 +240,7 @@ bool released(int major, int minor) {
 }
 
 void ofed_release(Context& context) {
+  if (!context.mentions({"ofed"})) return;
   std::set<std::string> seen;
   const auto look = [&](sv word, parse::Place at) {
     for (const sv mark : {"MLNX_OFED_LINUX-", "MLNX_OFED-", "MLNX_OFED_SRC-", "mlnx-ofed-", "mlnx_ofed/",

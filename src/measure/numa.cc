@@ -44,10 +44,14 @@ class Numa {
       : session_(session), options_(options), nodes_(nodes_of(topology)) {}
 
   void run() {
+    const auto with_memory = std::ranges::count_if(nodes_, &Node::memory);
+    session_.plan(2 * static_cast<std::size_t>(with_memory));
     for (const auto& memory : nodes_) {
       if (!memory.memory) continue;
       latencies(memory);
+      session_.end_part();
       bandwidths(memory);
+      session_.end_part();
     }
     if (nodes_.size() < 2) waive_remote();
     for (auto& j : judge_distances(cells_)) session_.judge(j.severity, j.subject, j.text);

@@ -1,5 +1,7 @@
 #include "measure/session.h"
 
+#include <algorithm>
+
 namespace topotune::measure {
 
 std::string title_of(const model::Measurement& m) {
@@ -15,6 +17,28 @@ void Session::step(const std::string& what) const {
 
 void Session::idle() const {
   if (hooks_.watchdog != nullptr) hooks_.watchdog->end();
+}
+
+void Session::tell(double done) {
+  told_ = std::max(told_, std::min(done, 1.0));
+  hooks_.fraction(told_);
+}
+
+void Session::begin_share(double from, double to) {
+  from_ = from;
+  to_ = to;
+  parts_ = ended_ = 0;
+  tell(from);
+}
+
+void Session::plan(std::size_t parts) {
+  parts_ = parts;
+  ended_ = 0;
+}
+
+void Session::end_part() {
+  ended_ = std::min(ended_ + 1, parts_);
+  if (parts_ > 0) tell(from_ + (to_ - from_) * static_cast<double>(ended_) / static_cast<double>(parts_));
 }
 
 void Session::add(model::Measurement m) {

@@ -20,6 +20,7 @@ class Session {
   struct Hooks {
     Stop stop = [] { return false; };
     std::function<void(const std::string& step)> progress = [](const std::string&) {};
+    std::function<void(double done)> fraction = [](double) {};  // of the whole run, 0 to 1, never falling
     Watchdog* watchdog = nullptr;
     double step_limit_seconds = 30;
   };
@@ -31,6 +32,12 @@ class Session {
   // Says what is done from here on; the watchdog gives it `step_limit_seconds`.
   void step(const std::string& what) const;
   void idle() const;
+
+  // How far the run is. What follows makes the part from `from` to `to` of the whole; it comes in `parts`
+  // equal parts, each ended by end_part.
+  void begin_share(double from, double to);
+  void plan(std::size_t parts);
+  void end_part();
 
   void add(model::Measurement m);
   void add(model::SizeModel m);
@@ -59,8 +66,12 @@ class Session {
   Collected collected() const;
 
  private:
+  void tell(double done);
+
   Policy policy_;
   Hooks hooks_;
+  double from_ = 0, to_ = 1, told_ = 0;
+  std::size_t parts_ = 0, ended_ = 0;
   mutable std::mutex mutex_;
   Collected collected_;
 };

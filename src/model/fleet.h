@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,7 @@ struct FleetNode {
   std::vector<FleetFact> facts;
   std::vector<Finding> findings;  // of the node by itself
   std::string hostname, boot_id;  // "" unknown
+  std::optional<std::uint64_t> shm_device;  // st_dev of /dev/shm
   std::vector<FleetMeasurement> measurements;
 };
 

@@ -146,6 +146,7 @@ struct Machine {
   Fact<std::uint64_t> cap_effective;
   Fact<bool> initial_user_namespace;
   Fact<std::uint64_t> shm_bytes, shm_free_bytes;
+  Fact<std::uint64_t> shm_device;          // st_dev of /dev/shm: equal in processes that share it
   Fact<CpuSet> allowed_cpus;               // of this process
   Fact<CpuSet> cgroup_cpus;                // cpuset.cpus.effective
   Fact<CpuSet> online_cpus;

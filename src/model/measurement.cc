@@ -20,6 +20,12 @@ std::optional<MeasureStatus> measure_status_from(const std::string& name) {
   return std::nullopt;
 }
 
+bool larger_is_better(std::string_view unit) {
+  constexpr std::array<std::string_view, 7> kTimes{"seconds", "s",  "ms",          "us",
+                                                   "ns",      "µs", "microseconds"};
+  return std::ranges::find(kTimes, unit) == kTimes.end();
+}
+
 const char* name_of(Assessment assessment) {
   constexpr std::array<const char*, 4> names{"unknown", "as expected", "below", "above"};
   return names[static_cast<std::size_t>(assessment)];

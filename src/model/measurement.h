@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -42,6 +43,9 @@ struct Interval {
   double low = 0, high = 0;
 };
 
+// Times: less is better; rates and ratios: more is. Words for parts of a second as other programs write them count.
+bool larger_is_better(std::string_view unit);
+
 struct Measurement {
   std::string name;  // "p2p.write.ce"
   std::vector<Param> params;
@@ -58,7 +62,7 @@ struct Measurement {
   std::vector<Param>
       extra;  // facts about the result that are not its identity: "wire_bytes", "total_gbytes_per_s"
 
-  bool higher_is_better() const { return unit != "seconds"; }
+  bool higher_is_better() const { return larger_is_better(unit); }
 };
 
 std::optional<double> ratio_of(const Measurement& m);  // median / expected value

@@ -151,6 +151,7 @@ enum class NoteKind {
   graph_pattern_poor,
   link_speed_unknown,  // dictionary fallback
   topo_file_missing,
+  topo_file_loaded,
   plugin_missing,  // subject: "NET", "TUNER", …
   plugin_failed,
   plugin_loaded,
@@ -287,6 +288,10 @@ struct NcclLog {
   // destination)
   std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;
   std::optional<std::string> traffic_basis;  // "modelled", "measured"
+  // Algorithms that moved collectives which `traffic` does not hold: their pairs do not follow from the log.
+  std::set<std::string> traffic_without;
+  // Ranks that talk to the CollNet switch: (communicator, rank within it).
+  std::set<std::pair<int, int>> collnet_heads;
   int main_ranks = 0;                        // size of the main communicator; 0 unknown
 
   const LogNote* find(NoteKind wanted) const {

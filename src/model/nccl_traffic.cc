@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 namespace topotune::model {
@@ -41,12 +42,19 @@ class Traffic {
   void spread_over_rings(const Load& load, double per_rank);
   void spread_over_trees(const Load& load, double bytes);
   void spread_over_pairs(const Load& load, double each);
+  void spread_over_heads(int communicator, double up, double down);
+  void spread_over_powers(int communicator, bool forward, double block);
+  bool one_rank_a_node(int communicator) const;
+  bool knows_heads(int communicator) const;
+  bool add_special(const LogCollective& c, const std::string& algorithm, double total);
 
   NcclLog& log_;
   std::map<std::pair<std::string, std::uint64_t>, Choice> choices_;  // by operation ("" unnamed) and size
   std::map<int, std::vector<const LogRing*>> rings_;                 // by communicator
   std::map<int, std::vector<const LogTree*>> trees_;
   std::map<Load, double> over_rings_, over_trees_, over_pairs_;
+  std::map<int, std::pair<double, double>> over_heads_;  // by communicator: bytes to and from all heads
+  std::map<std::pair<int, bool>, double> over_powers_;   // bytes of one rank's block; true: to higher ranks
   std::map<std::pair<int, int>, double> bytes_;
 };
 
@@ -117,6 +125,77 @@ void Traffic::spread_over_pairs(const Load& load, double each) {
     for (int b = 0; b < n; ++b) put(rank(load.communicator, a), rank(load.communicator, b), each);
 }
 
+// Binomial trees as NCCL connects them (ncclTransportPatConnect): with distance 1, 2, 4, ... a rank sends to
+// rank + distance in an all-gather, to rank - distance in a reduce-scatter. The far steps come first with one
+// block each: the block that ends `j` ranks away makes its last hop over the lowest bit of j.
+void Traffic::spread_over_powers(int communicator, bool forward, double block) {
+  const int n = log_.communicators[static_cast<std::size_t>(communicator)].nranks.value_or(0);
+  for (int distance = 1; distance < n; distance *= 2) {
+    const int blocks = ((n - 1) / distance + 1) / 2;
+    for (int r = 0; r < n; ++r)
+      put(rank(communicator, r), rank(communicator, (r + (forward ? distance : n - distance)) % n),
+          block * blocks);
+  }
+}
+
+// CollNet direct: every rank gives each head of its node that head's share and gets the result back. What the
+// heads send to the switch goes to no rank.
+void Traffic::spread_over_heads(int communicator, double up, double down) {
+  std::map<std::string, std::pair<std::vector<int>, std::vector<int>>> nodes;  // ranks, heads by host
+  for (const auto& r : log_.ranks) {
+    if (r.communicator != communicator || !r.host) continue;
+    auto& [ranks, heads] = nodes[*r.host];
+    ranks.push_back(r.rank);
+    if (log_.collnet_heads.contains({communicator, r.rank})) heads.push_back(r.rank);
+  }
+  for (const auto& [host, node] : nodes) {
+    const auto& [ranks, heads] = node;
+    const auto shares = static_cast<double>(heads.size());
+    for (const int head : heads)
+      for (const int r : ranks) {
+        put(rank(communicator, r), rank(communicator, head), up / shares);
+        put(rank(communicator, head), rank(communicator, r), down / shares);
+      }
+  }
+}
+
+bool Traffic::one_rank_a_node(int communicator) const {
+  const auto& c = log_.communicators[static_cast<std::size_t>(communicator)];
+  return c.nranks && c.nnodes && *c.nranks == *c.nnodes;
+}
+
+// Every rank's host is known, and every host has a head.
+bool Traffic::knows_heads(int communicator) const {
+  const auto& c = log_.communicators[static_cast<std::size_t>(communicator)];
+  std::set<std::string> hosts, with_head;
+  int known = 0;
+  for (const auto& r : log_.ranks) {
+    if (r.communicator != communicator || !r.host) continue;
+    ++known;
+    hosts.insert(*r.host);
+    if (log_.collnet_heads.contains({communicator, r.rank})) with_head.insert(*r.host);
+  }
+  return c.nranks && known == *c.nranks && !hosts.empty() && hosts.size() == with_head.size();
+}
+
+// PAT and CollNet. False: another algorithm.
+bool Traffic::add_special(const LogCollective& c, const std::string& algorithm, double total) {
+  const bool gathers = c.op == "AllGather", scatters = c.op == "ReduceScatter";
+  if (algorithm != "PAT" && !algorithm.starts_with("CollNet")) return false;
+  if (algorithm == "PAT" && (gathers || scatters) && one_rank_a_node(c.communicator)) {
+    const int n = *log_.communicators[static_cast<std::size_t>(c.communicator)].nranks;
+    over_powers_[{c.communicator, gathers}] += total / n;
+  } else if (algorithm == "CollNetDirect" && (c.op == "AllReduce" || gathers || scatters) &&
+             knows_heads(c.communicator)) {
+    auto& [up, down] = over_heads_[c.communicator];
+    if (!gathers) up += total;
+    if (!scatters) down += total;
+  } else {
+    log_.traffic_without.insert(algorithm);
+  }
+  return true;
+}
+
 void Traffic::add(const LogCollective& c) {
   if (!c.bytes || static_cast<std::size_t>(c.communicator) >= log_.communicators.size()) return;
   const int n = log_.communicators[static_cast<std::size_t>(c.communicator)].nranks.value_or(0);
@@ -128,6 +207,7 @@ void Traffic::add(const LogCollective& c) {
   const bool reduces = c.op == "AllReduce";
   const bool tree = choice.algorithm == "Tree" || choice.algorithm == "NVLSTree";
   const double steps = static_cast<double>(n - 1) / n;
+  if (add_special(c, choice.algorithm, total)) return;
   if (c.op == "AlltoAll" || c.op == "AllToAll") {
     over_pairs_[all] += total / n;
   } else if (choice.algorithm == "NVLS") {
@@ -145,6 +225,9 @@ void Traffic::finish() {
   for (const auto& [load, bytes] : over_rings_) spread_over_rings(load, bytes);
   for (const auto& [load, bytes] : over_trees_) spread_over_trees(load, bytes);
   for (const auto& [load, bytes] : over_pairs_) spread_over_pairs(load, bytes);
+  for (const auto& [communicator, bytes] : over_heads_)
+    spread_over_heads(communicator, bytes.first, bytes.second);
+  for (const auto& [key, block] : over_powers_) spread_over_powers(key.first, key.second, block);
   for (const auto& [pair, bytes] : bytes_)
     if (bytes < 1.8e19)
       if (const auto whole = static_cast<std::uint64_t>(bytes + 0.5); whole > 0)

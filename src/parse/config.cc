@@ -139,10 +139,12 @@ std::optional<ConfigKind> recognise_config(std::string_view file_name, std::stri
 }
 
 LineIndex::LineIndex(std::string_view text) : starts_{0}, size_(text.size()) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n' || (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')))
-      if (i + 1 < text.size()) starts_.push_back(i + 1);
-  }
+  const bool returns = text.find('\r') != std::string_view::npos;
+  const auto next_end = [&](std::size_t from) {
+    return returns ? text.find_first_of("\r\n", from) : text.find('\n', from);
+  };
+  for (std::size_t i = next_end(0); i != std::string_view::npos && i + 1 < text.size(); i = next_end(i + 1))
+    if (text[i] == '\n' || text[i + 1] != '\n') starts_.push_back(i + 1);
 }
 
 Place LineIndex::place(std::size_t offset) const {

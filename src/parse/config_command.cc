@@ -47,10 +47,10 @@ std::optional<Assigned> assigned(const State& state, const Word& word) {
   return out;
 }
 
-Setting setting_of(const State& state, const Assigned& one, int block, std::string scope) {
+Setting setting_of(const State& state, Assigned one, int block, std::string scope) {
   Setting out;
-  out.name = one.name;
-  out.value = one.value;
+  out.name = std::move(one.name);
+  out.value = std::move(one.value);
   out.at = one.at;
   out.whole = one.whole;
   out.name_span = one.name_span;
@@ -63,26 +63,29 @@ Setting setting_of(const State& state, const Assigned& one, int block, std::stri
 }
 
 void publish(State& state, Setting setting, int block) {
-  const Event event{Event::set, state.out.settings.size(), setting.name, block, setting.at.line};
-  state.exported[setting.name] = 1;
+  state.exported.insert_or_assign(setting.name, 1);
+  state.events.push_back({Event::set, state.out.settings.size(), setting.name, block, setting.at.line});
   state.out.settings.push_back(std::move(setting));
-  state.events.push_back(event);
 }
 
-void set_variable(State& state, const Word& word, const Assigned& one, int block, bool exported) {
+void set_variable(State& state, const Word& word, Assigned one, int block, bool exported) {
   Variable value;
   value.known = word.known;
   value.block = block;
-  value.text = one.value;
-  value.array = word.fields;
-  if (value.array.empty())
-    for (const sv field : words(one.value)) value.array.emplace_back(field);
+  if (value.known) {  // of others nothing is remembered
+    value.text = one.value;
+    value.array = word.fields;
+    if (value.array.empty())
+      for (const sv field : words(one.value)) value.array.emplace_back(field);
+  }
   state.remember(one.name, std::move(value));
   if (word.is_array) return;
-  if (exported || state.all_exported || state.exported.count(one.name) > 0)
-    publish(state, setting_of(state, one, block, ""), block);
+  const bool reaches = exported || state.all_exported || state.exported.count(one.name) > 0;
+  Setting setting = setting_of(state, std::move(one), block, "");
+  if (reaches)
+    publish(state, std::move(setting), block);
   else
-    state.unexported.insert_or_assign(one.name, setting_of(state, one, block, ""));
+    state.unexported.insert_or_assign(setting.name, setting);
 }
 
 // export, declare -x, typeset -x, local, readonly.
@@ -96,8 +99,8 @@ void declare(State& state, const std::vector<Word>& list, int block) {
       exported = exported || word.text.find('x') != sv::npos;
       continue;
     }
-    if (const auto one = assigned(state, word)) {
-      set_variable(state, word, *one, block, exported);
+    if (auto one = assigned(state, word)) {
+      set_variable(state, word, std::move(*one), block, exported);
     } else if (exported && is_variable_name(word.text)) {
       const auto found = state.unexported.find(word.text);
       if (found != state.unexported.end()) {
@@ -276,11 +279,11 @@ void container_facts(State& state, const Command& command) {
 }
 
 // bash -c '...', ssh host '...', eval "...": the string is a script of its own.
-void nested_script(State& state, const std::vector<Word>& list, const Command& command, int block,
+// `at`: the program among the words of the command at `index`, which the script may move.
+void nested_script(State& state, const std::vector<Word>& list, std::size_t index, std::size_t at,
                    int depth) {
-  const std::size_t at = program_index(command.words);
   if (at >= list.size() || depth >= kMaxNesting || state.string_depth > 4) return;
-  const sv program = base_name(command.words[at]);
+  const sv program = base_name(list[at].text);
   std::size_t script = list.size();
   for (std::size_t n = at; n + 1 < list.size(); ++n) {
     const bool shell = is_one_of(base_name(list[n].text), {"bash", "sh", "zsh", "dash", "ksh"});
@@ -310,8 +313,8 @@ void nested_script(State& state, const std::vector<Word>& list, const Command& c
   }
   Place place = state.place(span.begin);
   place.column += 1;
-  if (depth < 8) scan_shell_string(list[script].text, place, command.caller, command.function, state.out);
-  (void)block;
+  const std::string caller = state.out.commands[index].caller, function = state.out.commands[index].function;
+  if (depth < 8) scan_shell_string(list[script].text, place, caller, function, state.out);
 }
 
 // echo NAME=VALUE >> /etc/nccl.conf
@@ -337,13 +340,14 @@ std::optional<ConfigKind> kind_written(const Command& command) {
   return std::nullopt;
 }
 
-void written_text(State& state, const Command& command) {
+void written_text(State& state, std::size_t index) {
   const auto& commands = state.out.commands;
+  const Command& command = commands[index];
   const bool echo = !command.words.empty() && is_one_of(command.words[0], {"echo", "printf"});
   auto kind = echo ? kind_written(command) : std::nullopt;
   const Command* source = &command;
-  if (!kind && commands.size() >= 2 && commands[commands.size() - 2].pipeline == command.pipeline) {
-    source = &commands[commands.size() - 2];
+  if (!kind && index >= 1 && commands[index - 1].pipeline == command.pipeline) {
+    source = &commands[index - 1];
     if (!source->words.empty() && is_one_of(source->words[0], {"echo", "printf"}))
       kind = kind_written(command);
   }
@@ -357,7 +361,7 @@ void written_text(State& state, const Command& command) {
   state.out.embedded.push_back({*kind, text + "\n", source->at, ""});
 }
 
-Command to_command(State& state, const Simple& simple, std::size_t first) {
+Command to_command(State& state, Simple& simple, std::size_t first) {
   Command out;
   out.words.reserve(simple.words.size() - first);
   out.known.reserve(simple.words.size() - first);
@@ -376,7 +380,7 @@ Command to_command(State& state, const Simple& simple, std::size_t first) {
     out.known.push_back(word.known);
     out.word_spans.push_back(word.span);
   }
-  out.redirects = simple.redirects;
+  out.redirects = std::move(simple.redirects);
   out.at = state.place(simple.begin);
   if (!simple.in_pipeline) ++state.pipeline;
   out.pipeline = state.pipeline;
@@ -413,7 +417,7 @@ int add_command(State& state, Simple simple, int depth) {
   while (first < simple.words.size() && simple.words[first].assignment > 0) ++first;
   if (first == simple.words.size()) {
     for (const auto& word : simple.words)
-      if (const auto one = assigned(state, word)) set_variable(state, word, *one, simple.block, false);
+      if (auto one = assigned(state, word)) set_variable(state, word, std::move(*one), simple.block, false);
     if (simple.redirects.empty()) return -1;
   }
   // Most commands have no variable that becomes several words: then the words stand as they were written.
@@ -436,11 +440,11 @@ int add_command(State& state, Simple simple, int depth) {
   option_settings(state, list, command.words, simple.block);
   container_facts(state, command);
   if (is_launch(command)) state.events.push_back({Event::launch, 0, "", simple.block, command.at.line});
-  state.out.commands.push_back(command);
-  const int index = static_cast<int>(state.out.commands.size()) - 1;
-  nested_script(state, list, command, simple.block, depth);
-  written_text(state, command);
-  return index;
+  const std::size_t index = state.out.commands.size();
+  state.out.commands.push_back(std::move(command));
+  nested_script(state, list, index, at, depth);
+  written_text(state, index);
+  return static_cast<int>(index);
 }
 
 void directive(State& state, sv text, Place at) {

@@ -23,12 +23,23 @@ constexpr std::size_t kMaxExpansion = 1024;
 bool is_meta(char c) {
   return c == '|' || c == '&' || c == ';' || c == '<' || c == '>' || c == '(' || c == ')' || is_space(c);
 }
+// Characters that the reading of a word looks at; all others stand for themselves.
+bool ends_plain_run(char c) {
+  return is_meta(c) || c == '\\' || c == '\'' || c == '"' || c == '`' || c == '$' || c == '=';
+}
+bool ends_quoted_run(char c) { return c == '"' || c == '\\' || c == '$' || c == '`' || c == '\n'; }
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
 }
 bool is_one_of(sv word, std::initializer_list<sv> list) {
   return std::ranges::find(list, word) != list.end();
 }
+
+const std::array<bool, 256> kEndsPlainRun = [] {
+  std::array<bool, 256> out{};
+  for (int c = 0; c < 256; ++c) out[static_cast<std::size_t>(c)] = ends_plain_run(static_cast<char>(c));
+  return out;
+}();
 
 struct HereDocument {
   std::string delimiter;
@@ -66,6 +77,7 @@ class Scanner {
   void newline();
 
   Word read_word();
+  void plain_run(Word& word);
   void read_single(Word& word);
   void read_ansi(Word& word);
   void read_double(Word& word);
@@ -156,7 +168,7 @@ void Scanner::skip_blanks() {
 
 void Scanner::read_comment() {
   const std::size_t begin = i_;
-  while (!at_end() && peek() != '\n') ++i_;
+  i_ = std::min(s_.text.find('\n', i_), end_);
   const sv text = trim(s_.text.substr(begin + 1, i_ - begin - 1));
   const Place at = s_.place(begin);
   if (text.starts_with("SBATCH ")) shell::directive(s_, text.substr(7), at);
@@ -324,8 +336,10 @@ void Scanner::read_double(Word& word) {
     } else if (c == '`' && closer_ != '`') {
       read_backticks(word, true);
     } else {
-      word.text += c;
-      ++i_;
+      std::size_t end = i_ + 1;
+      while (end < end_ && !ends_quoted_run(s_.text[end])) ++end;
+      word.text += s_.text.substr(i_, end - i_);
+      i_ = end;
     }
   }
   if (peek() == '"' && !at_end()) {
@@ -500,6 +514,14 @@ void Scanner::read_array(Word& word) {
   if (!at_end()) ++i_;
 }
 
+// The characters up to the next one that ends a run; the one at hand is taken in any case.
+void Scanner::plain_run(Word& word) {
+  std::size_t end = i_ + 1;
+  while (end < end_ && !kEndsPlainRun[static_cast<unsigned char>(s_.text[end])]) ++end;
+  word.text += s_.text.substr(i_, end - i_);
+  i_ = end;
+}
+
 Word Scanner::read_word() {
   Word word;
   word.span.begin = i_;
@@ -532,10 +554,12 @@ Word Scanner::read_word() {
       read_backticks(word, false);
     } else if (c == '$') {
       read_dollar(word, false);
+    } else if (c != '=') {
+      plain_run(word);
     } else {
       word.text += c;
       ++i_;
-      if (c == '=' && word.assignment == 0 && !word.quoted) {
+      if (word.assignment == 0 && !word.quoted) {
         const sv raw = s_.text.substr(word.span.begin, i_ - word.span.begin - 1);
         const sv name = raw.ends_with('+') ? raw.substr(0, raw.size() - 1) : raw;
         if (is_variable_name(name)) {
@@ -816,6 +840,10 @@ ConfigText scan_with(sv text, const LineIndex& lines, Span range, bool all_expor
   State state(text, lines, out);
   state.all_exported = all_exported;
   state.line_limited = line_limited;
+  // About one command and half a setting a line; what is not used costs address space only.
+  const std::size_t expected = std::min<std::size_t>(static_cast<std::size_t>(lines.count()), 1u << 16);
+  out.commands.reserve(expected);
+  out.settings.reserve(expected / 2);
   shell::scan(state, range.begin, range.end, 0);
   state.finish();
   if (state.saw_unbalanced && !line_limited) return scan_with(text, lines, range, all_exported, true);
@@ -829,12 +857,13 @@ void scan_shell_range(sv text, const LineIndex& lines, Span range, bool all_expo
   // Places are those of the whole text already; only the numbering of loops and pipelines has to move.
   ConfigText kept = std::move(inner);
   auto settings = std::move(kept.settings);
-  auto commands = kept.commands;
+  std::vector<std::vector<Span>> spans;
+  spans.reserve(kept.commands.size());
+  for (auto& one : kept.commands) spans.push_back(one.word_spans);
   kept.settings.clear();
   const std::size_t first = out.commands.size();
   append_config(out, std::move(kept), {1, 1}, "");
-  for (std::size_t n = 0; n < commands.size(); ++n)
-    out.commands[first + n].word_spans = commands[n].word_spans;
+  for (std::size_t n = 0; n < spans.size(); ++n) out.commands[first + n].word_spans = std::move(spans[n]);
   for (auto& one : settings) out.settings.push_back(std::move(one));
 }
 

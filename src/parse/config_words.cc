@@ -39,7 +39,9 @@ bool is_wrapper(sv program) {
   static constexpr std::array<sv, 15> kWrappers{"sudo",    "env",    "numactl", "taskset", "time",
                                                 "nohup",   "exec",   "command", "nice",    "ionice",
                                                 "timeout", "stdbuf", "setsid",  "builtin", "chrt"};
-  return std::ranges::find(kWrappers, program) != kWrappers.end();
+  if (program.size() < 3 || program.size() > 7) return false;
+  return std::ranges::any_of(kWrappers,
+                             [&](sv one) { return one.front() == program.front() && one == program; });
 }
 
 bool is_assignment_word(sv word) {
@@ -111,7 +113,8 @@ bool is_launch(const Command& command) {
   const sv name = base_name(word);
   if (name == "bash" || name == "sh" || name.ends_with("_perf") || word.find('/') != sv::npos) return true;
   if (!command.known[i]) return true;  // exec "$@"
-  return std::ranges::find(kLaunchers, name) != kLaunchers.end() || name.starts_with("python");
+  const auto same = [&](sv one) { return one.size() == name.size() && one == name; };
+  return std::ranges::any_of(kLaunchers, same) || name.starts_with("python");
 }
 
 }  // namespace topotune::parse

@@ -51,9 +51,4 @@ Result<std::vector<MeasuredResult>> parse_measurement(std::string_view text) {
   return out;
 }
 
-bool larger_is_better(std::string_view unit) {
-  return unit != "seconds" && unit != "s" && unit != "us" && unit != "ms" && unit != "ns" &&
-         unit != "microseconds";
-}
-
 }  // namespace topotune::parse

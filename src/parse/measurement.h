@@ -23,7 +23,4 @@ bool looks_like_measurement(std::string_view text);
 // Results without a finite median are left out. Errors: malformed.
 Result<std::vector<MeasuredResult>> parse_measurement(std::string_view text);
 
-// Seconds and their parts: less is better; rates: more is.
-bool larger_is_better(std::string_view unit);
-
 }  // namespace topotune::parse

@@ -41,6 +41,7 @@ struct NcclLogParser::Impl {
   bool file_open = false;
   std::string json;  // a RAS report as JSON begins with a line "{"
   bool json_possible = true;
+  bool may_hold_nul = true;  // false: the piece that is read has none
 
   void line(std::string_view text);
   void line_with_head(std::string_view text, std::size_t length, int head);
@@ -136,18 +137,35 @@ std::size_t head_length(std::string_view text) {
   return 0;
 }
 
+// "CCL " anywhere: four bytes a step, as the last of them tells how far the word may be.
+bool holds_record(std::string_view text) {
+  for (std::size_t at = 3; at < text.size();) {
+    const char c = text[at];
+    if (c == ' ' && text[at - 1] == 'L' && text[at - 2] == 'C' && text[at - 3] == 'C') return true;
+    at += c == 'L' ? 1 : c == 'C' ? 2 : 4;
+  }
+  return false;
+}
+
+// The proxies' connections make most lines of a large job's start; nothing of them is kept.
+bool is_idle_remark(std::string_view text) {
+  return text.starts_with("New proxy ") || text.starts_with("Connected to proxy ");
+}
+
 // A line that begins with a head seen before; false: it has to be taken apart.
 bool NcclLogParser::Impl::known_head(int head, std::string_view message) {
-  if (log::collective_by_head(state, head, message)) {
+  const bool idle = is_idle_remark(message);
+  if (!idle && log::collective_by_head(state, head, message)) {
     ++state.log.library_lines;
     return true;
   }
-  if (find_from(message, "CCL ", 0) != std::string_view::npos) return false;  // maybe another record
-  if (std::memchr(message.data(), '\0', message.size()) != nullptr) return false;
-  LogRecord one;
-  one.message = trim_message_end(message);
+  if (holds_record(message)) return false;  // maybe another record
+  if (may_hold_nul && std::memchr(message.data(), '\0', message.size()) != nullptr) return false;
   ++state.log.library_lines;
   state.enter(state.heads.at(head).site);
+  if (idle) return true;
+  LogRecord one;
+  one.message = trim_message_end(message);
   state.time = {};
   statement(one);
   return true;
@@ -178,7 +196,7 @@ void NcclLogParser::Impl::line_with_head(std::string_view text, std::size_t leng
   ++state.at.line;
   if (text.empty()) return;
   if (head >= 0 && known_head(head, text.substr(length + kBehindHead.size()))) return;
-  if (std::memchr(text.data(), '\0', text.size()) != nullptr) return pieces(text);
+  if (may_hold_nul && std::memchr(text.data(), '\0', text.size()) != nullptr) return pieces(text);
   if (text.front() == '{') {
     if (const auto inner = unwrap_json_line(text)) {
       for (const auto part : lines(*inner)) records(part);
@@ -204,6 +222,7 @@ std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
   constexpr std::size_t kAhead = 24;
   std::array<Ahead, kAhead> ahead;
   std::size_t taken = 0;
+  may_hold_nul = !chunk.empty() && std::memchr(chunk.data(), '\0', chunk.size()) != nullptr;
   while (true) {
     std::size_t n = 0;
     for (; n < kAhead; ++n) {
@@ -217,7 +236,10 @@ std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
       a.hash = log::HeadCache::hash_of(a.text.substr(0, a.length));
       if (a.length > 0) state.heads.fetch(a.hash);
     }
-    if (n == 0) return taken;
+    if (n == 0) {
+      may_hold_nul = true;
+      return taken;
+    }
     for (std::size_t i = 0; i < n; ++i)
       ahead[i].head = ahead[i].length == 0 ? -1 : state.heads.guess(ahead[i].hash);
     for (std::size_t i = 0; i < n; ++i) {

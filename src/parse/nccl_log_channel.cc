@@ -63,8 +63,9 @@ struct Connection {
 
 // RCCL adds " comm 0x… nRanks 08" to every line.
 std::string_view without_rccl_tail(std::string_view text) {
-  const auto at = text.rfind(" comm 0x");
-  return at == std::string_view::npos ? text : text.substr(0, at);
+  for (auto at = text.rfind(' '); at != std::string_view::npos && at > 0; at = text.rfind(' ', at - 1))
+    if (text.substr(at).starts_with(" comm 0x")) return text.substr(0, at);
+  return text;
 }
 
 // "NET/AWS Libfabric/1(3)/GDRDMA/Shared": name, device, proxy rank, GPUDirect.

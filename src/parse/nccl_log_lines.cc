@@ -100,6 +100,7 @@ constexpr Words kHeads[] = {
     {"Could not find a path for pattern", remark},
     {"KV Convert to int", remark},
     {"Could not open XML topology", remark},
+    {"Loading topology file", remark},
     {"cuMem host allocations", remark},
     {"NVLS ", nvls_line},
     {"Connected NVLS", known},

@@ -387,7 +387,10 @@ void Merger::local_edges() {
     const int outside = g.separate ? g.output : -1;
     const auto kind = class_of(name);
     connections_[outside < 0 ? kind : fmt::format("{}\n{}", kind, outside)][{src, dst}].add(edge.channels);
-    if (kind == "COLLNET") continue;
+    if (kind == "COLLNET") {
+      if (g.output >= 0) out_.collnet_heads.emplace(g.output, static_cast<int>(key.src));
+      continue;
+    }
     auto& out = edges_[{outside, src, dst, key.transport, -1, -1}];
     out.channels.add(edge.channels);
     if (out.at.line == 0 || edge.at.line < out.at.line) out.at = edge.at;

@@ -210,6 +210,7 @@ constexpr Remark kRemarks[] = {
     {"Could not find a path for pattern", model::NoteKind::simple_order},
     {"KV Convert to int", model::NoteKind::link_speed_unknown},
     {"Could not open XML topology file", model::NoteKind::topo_file_missing},
+    {"Loading topology file", model::NoteKind::topo_file_loaded},
     {"Failed to open libibverbs", model::NoteKind::ibverbs_missing},
     {"dlvsym failed on mlx5dv", model::NoteKind::mlx5_symbols},
     {"cuMem host allocations do not appear", model::NoteKind::shm_fallback},

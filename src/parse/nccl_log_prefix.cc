@@ -105,6 +105,7 @@ std::string_view KnownHosts::longest_suffix(std::string_view token) const {
 std::string_view trim_message_end(std::string_view text) {
   while (!text.empty()) {
     const char c = text.back();
+    if (is_digit(c) || (c >= 'A' && c <= 'Z')) break;  // nearly every line
     if (is_space(c) || c == '\0' || c == '\x1b') {
       text.remove_suffix(1);
     } else if (text.ends_with("**")) {

@@ -164,12 +164,28 @@ void peer_memory(Draft& draft) {
                   *found[0]));
 }
 
-void say_thp(Draft& draft) {
-  const auto& thp = draft.machine().thp;
-  if (thp && *thp == "never")
+// Kernel admin-guide/mm/transhuge.rst. "madvise" gives huge pages to who asks for them (allocators of loaders
+// and of UCX do) and leaves all others alone; "always" can stall a process that touches memory for the first
+// time.
+void huge_pages(Draft& draft) {
+  const auto& now = draft.machine().thp;
+  if (!now || draft.topology().gpus.empty()) return;
+  if (*now == "always") {
     draft.notes.push_back(
-        "transparent huge pages are off; large host buffers of loaders gain from madvise. Nothing is "
-        "planned: measure first");
+        "transparent huge pages stay at \"always\": changing them helps some loaders and hurts others; "
+        "measure "
+        "\"madvise\" against it (docs/plan.md) before it is set");
+    return;
+  }
+  if (*now != "never" || draft.machine().container.value.value_or(false)) return;
+  auto action =
+      write_action("huge-pages-on-request", "/sys/kernel/mm/transparent_hugepage/enabled", "madvise", *now,
+                   "no program can have huge pages: large host buffers of loaders cost a TLB miss every 4 "
+                   "KiB; \"madvise\" "
+                   "gives them only to programs that ask");
+  action.source = "Linux admin-guide/mm/transhuge.rst";
+  action.basis = ActionBasis::convention;
+  draft.actions.push_back(std::move(action));
 }
 
 }  // namespace
@@ -185,7 +201,7 @@ void plan_kernel(Draft& draft) {
         "every peer needs sockets at start");
   shared_memory(draft);
   peer_memory(draft);
-  say_thp(draft);
+  huge_pages(draft);
 }
 
 }  // namespace topotune::plan

@@ -70,6 +70,7 @@ Result<model::Plan> make_plan(const Situation& situation) {
   if (!bindings) return tl::unexpected(bindings.error());
   put_in_order(draft.actions);
   keep_first(draft.actions);
+  label_measured(situation.measured, draft.actions, draft.notes);
   model::Plan plan;
   plan.source = topology.source;
   plan.job = situation.job.said;

@@ -10,6 +10,7 @@
 #include "model/machine.h"
 #include "model/plan.h"
 #include "plan/job.h"
+#include "plan/measured.h"
 
 namespace topotune::plan {
 
@@ -30,6 +31,7 @@ struct Situation {
       conf_files;  // nccl.conf files that NCCL reads on this machine: path, text
   Job job;
   std::string nccl_version, ucx_version;  // "" unknown
+  std::vector<MeasuredEffect> measured;   // on this machine
   bool any_cpus = false;  // where the cpuset excludes a GPU's node: take the nearest CPUs instead of refusing
 };
 

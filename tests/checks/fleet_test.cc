@@ -289,6 +289,24 @@ TEST(Fleet, ContainersOfOneHostHaveOneHostName) {
   EXPECT_FALSE(has_rule(compare_fleet(nodes).diagnosis, "CONT07")) << "two hosts";
 }
 
+TEST(Fleet, ContainersOfOneHostShareShm) {
+  std::vector nodes{node("a", node_machine("1", 16)), node("b", node_machine("1", 16))};
+  nodes[0].boot_id = nodes[1].boot_id = "3f2a";
+  nodes[0].hostname = nodes[1].hostname = "host";
+  EXPECT_FALSE(has_rule(compare_fleet(nodes).diagnosis, "CONT07")) << "mounts unknown";
+  nodes[0].shm_device = nodes[1].shm_device = 84;
+  EXPECT_FALSE(has_rule(compare_fleet(nodes).diagnosis, "CONT07")) << "one mount";
+  nodes[1].shm_device = 91;
+  const auto report = compare_fleet(nodes);
+  ASSERT_TRUE(has_rule(report.diagnosis, "CONT07"));
+  const auto found = std::ranges::find(report.diagnosis.findings, "CONT07", &model::Finding::rule);
+  EXPECT_THAT(found->observed, testing::HasSubstr("2 different /dev/shm"));
+  ASSERT_EQ(found->evidence.size(), 2u);
+  EXPECT_THAT(found->evidence[1].text, testing::HasSubstr("device 91"));
+  nodes[1].boot_id = "9999";
+  EXPECT_FALSE(has_rule(compare_fleet(nodes).diagnosis, "CONT07")) << "two hosts";
+}
+
 TEST(Causes, NameOnlyFindingsThatAreThere) {
   model::Diagnosis d;
   model::Finding f;

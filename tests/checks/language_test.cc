@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "checks/pages.h"
 
 namespace topotune::checks {
 namespace {
@@ -99,6 +100,34 @@ TEST(Language, TranslatesADiagnosis) {
   EXPECT_EQ(d.findings[0].remedy, find_translation("ACS01")->remedy);
   EXPECT_EQ(d.findings[1].title, find_translation("NCCL01")->title);
   EXPECT_EQ(d.findings[1].remedy, "NCCL_ALGO=Ring");
+}
+
+TEST(Language, PagesOfRules) {
+  for (const auto& row : catalogue()) {
+    auto page = rule_page(row);
+    const auto english = page;
+    translate(page, model::Language::en);
+    EXPECT_EQ(page.title, english.title);
+    translate(page, model::Language::zh);
+    EXPECT_EQ(page.title, find_translation(row.id)->title);
+    ASSERT_EQ(page.sections.size(), english.sections.size());
+    bool impact = false;
+    for (std::size_t n = 0; n < page.sections.size(); ++n) {
+      EXPECT_TRUE(has_chinese(page.sections[n].heading)) << page.sections[n].heading;
+      impact = impact || page.sections[n].text == find_translation(row.id)->impact;
+    }
+    EXPECT_TRUE(impact) << row.id;
+  }
+}
+
+TEST(Language, HeadingsOfAllOtherPages) {
+  for (const char* name : {"PIX", "NCCL_P2P_DISABLE", "UCX_TLS", "Xid 79", "symbol_error"}) {
+    auto page = page_of(name);
+    ASSERT_TRUE(page) << name;
+    translate(*page, model::Language::zh);
+    for (const auto& section : page->sections)
+      EXPECT_TRUE(has_chinese(section.heading)) << name << ": " << section.heading;
+  }
 }
 
 // Literals of one statement "x.title = ...;", neighbours joined as the compiler does.

@@ -78,6 +78,76 @@ TEST(LogRules, SharedMemoryIsJudgedByWhatTheTopologyHas) {
   EXPECT_EQ(find(diagnose(kShm), "LOG05"), nullptr);  // not known: not evaluated
 }
 
+model::Machine two_gpus(int numa_of_second) {
+  model::Machine machine;
+  for (int i = 0; i < 2; ++i) {
+    model::Gpu gpu;
+    gpu.id = fmt::format("GPU{}", i);
+    gpu.index = i;
+    gpu.numa = i == 0 ? 0 : numa_of_second;
+    machine.topology.gpus.push_back(gpu);
+  }
+  machine.topology.stated.push_back({"GPU0", "GPU1", model::PathType::nvl, 18, {}, {}, {}});
+  return machine;
+}
+
+TEST(LogRules, ATopologyFileOfAnotherMachine) {
+  const std::string file = line("a", 0, "NCCL_TOPO_FILE set by environment to /etc/topo.xml");
+  const auto graph = [](std::string_view nvlinks) {
+    return line("a", 0, "=== System : maxBw 48.0 totalBw 48.0 ===") + line("a", 0, "CPU/0-0 (1/1/4)") +
+           line("a", 0, "+ PCI[48.0] - GPU/0-60 (0)") + std::string(nvlinks) +
+           line("a", 0, "+ PCI[48.0] - GPU/0-70 (1)") + std::string(nvlinks);
+  };
+  const auto linked = graph(line("a", 0, "              + NVL[370.8] - NVS/0-0"));
+  const auto paths = line("a", 0, "GPU/0-60 :GPU/0-60 (0/5000.0/LOC) GPU/0-70 (2/48.0/PHB)");
+  const auto machine = two_gpus(0);
+  const auto without = diagnose(file + graph("") + paths + kShm, &machine);
+  ASSERT_NE(find(without, "TOPO03"), nullptr);
+  EXPECT_EQ(find(without, "TOPO03")->observed,
+            "ranks 0 and 1: no NVLink in NCCL's graph, NV18 on the machine");
+  EXPECT_EQ(find(diagnose(file + linked + kShm, &machine), "TOPO03"), nullptr);
+  const auto elsewhere = two_gpus(1);
+  const auto moved = diagnose(file + linked + kShm, &elsewhere);
+  ASSERT_NE(find(moved, "TOPO03"), nullptr);
+  EXPECT_EQ(find(moved, "TOPO03")->observed,
+            "GPU1 hangs on CPU 0 in NCCL's graph, on NUMA node 1 of the machine");
+  // No file, a file that was not there, or nothing to compare with: no finding.
+  EXPECT_EQ(find(diagnose(linked + kShm, &elsewhere), "TOPO03"), nullptr);
+  EXPECT_EQ(
+      find(diagnose(file + line("a", 0, "Could not open XML topology file /etc/topo.xml : No such file") +
+                        linked + kShm,
+                    &elsewhere),
+           "TOPO03"),
+      nullptr);
+  EXPECT_EQ(find(diagnose(file + linked + kShm), "TOPO03"), nullptr);
+  // A virtual machine's file that NCCL finds by itself counts too.
+  const auto found = line("a", 0, "Loading topology file /var/run/nvidia-topologyd/virtualTopology.xml");
+  EXPECT_NE(find(diagnose(found + linked + kShm, &elsewhere), "TOPO03"), nullptr);
+}
+
+TEST(LogRules, ATopologyFileThatNcclRefuses) {
+  for (const auto* text : {"XML Parse : Unexpected EOF", "XML Topology has wrong version 2, 1 needed",
+                           "XML Mismatch : cpu / pci", "Error : too many XML nodes (max 256)"}) {
+    const auto d = diagnose(warning(text, "graph/xml.cc:40"));
+    EXPECT_EQ(severity(d, "TOPO01"), Severity::error) << text;
+  }
+  EXPECT_EQ(find(diagnose(warning("Could not open XML graph file /x : No such file")), "TOPO01"), nullptr);
+}
+
+TEST(LogRules, ABenchmarkOfOneRank) {
+  const auto head = [](int ranks) {
+    std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 1048576(bytes) warmup iters: 5 iters: 20 "
+                       "agg iters: 1 validation: 1 graph: 0\n";
+    for (int r = 0; r < ranks; ++r)
+      text += line("a", r, fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks {} cudaDev {} nvmlDev {} busId "
+                                       "{}000 commId 0xfe - Init START",
+                                       r, r, ranks, r, r, r + 1));
+    return text + "# Avg bus bandwidth    : 0\n";
+  };
+  EXPECT_EQ(severity(diagnose(head(1)), "BENCH01"), Severity::warn);
+  EXPECT_EQ(find(diagnose(head(2)), "BENCH01"), nullptr);
+}
+
 TEST(LogRules, NetworkWithoutGpuDirect) {
   const auto both = [](std::string_view tail_a, std::string_view tail_b) {
     return line("a", 0, fmt::format("Channel 00 : 0[1000] -> 1[1000] [send] via NET/IB/0{}", tail_a)) +

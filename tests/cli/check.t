@@ -42,3 +42,28 @@ NAME: two readings are for one machine
 RUN: topotune check --since x a b
 STATUS: 64
 STDERR: not for a fleet
+
+NAME: the numbers of a measurement by themselves
+RUN: printf '%s' '{"schema":"topotune.measurement/1","suite":"p2p","results":[{"name":"p2p.write.ce","params":{"src":"GPU0","dst":"GPU1","bytes":536870912},"unit":"gbytes_per_s","samples":[1,2],"median":740,"status":"ok"},{"name":"coll.all_reduce","params":{"bytes":8,"ranks":1},"unit":"seconds","samples":[1,1,1],"median":1,"p99":1,"status":"ok"}]}' > b.json; topotune check b.json
+STATUS: 1
+EXPECT: BENCH01
+EXPECT: BENCH05
+NOT: BENCH03
+
+NAME: and beside the machine that was measured
+RUN: mkdir node; cp "$DATA/machines/h200x2-nccl-dump.xml" node/topo.xml; printf '%s' '{"schema":"topotune.measurement/1","suite":"p2p","results":[{"name":"p2p.write.ce","params":{"src":"GPU0","dst":"GPU1","bytes":536870912},"unit":"gbytes_per_s","samples":[740,740,740],"median":740,"expected":{"value":150},"status":"ok"}]}' > node/b.json; topotune check node --rule BENCH03 --rule BENCH04
+STATUS: 2
+EXPECT: BENCH03
+EXPECT: 478.1 GB/s: 18 links x 26.562 GB/s
+EXPECT: BENCH04
+
+NAME: a real run has nothing of it
+RUN: topotune check "$DATA/../measurements/2026-11-30-h200x2-bench/matrix.json"
+STATUS: 0
+NOT: BENCH05
+
+NAME: in a fleet each measurement is judged too
+RUN: mkdir f; cp "$DATA/machines/h200x2-vm.capture" f/node7.capture; printf '%s' '{"schema":"topotune.measurement/1","suite":"coll","results":[{"name":"coll.all_reduce","params":{"bytes":8,"ranks":1},"unit":"seconds","samples":[1,1,1],"median":1,"status":"ok"}]}' > f/node7.json; topotune check f --rule BENCH01
+STATUS: 1
+EXPECT: 1 nodes
+EXPECT: BENCH01

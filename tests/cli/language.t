@@ -29,3 +29,9 @@ NAME: another language is wrong usage
 RUN: topotune check --list --lang fr
 STATUS: 64
 STDERR: fr
+
+NAME: a rule's page
+RUN: topotune --lang zh explain ACS01
+EXPECT: 影响
+EXPECT: 处理
+NOT: why it hurts

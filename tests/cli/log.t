@@ -145,3 +145,19 @@ NAME: the calls in their order as JSON
 RUN: topotune log --json --timeline $DATA/logs/nvlink.log
 EXPECT: "timeline"
 EXPECT: "op": "AllReduce"
+
+NAME: a log that grows is explained anew, and an interrupt ends it in order
+RUN: head -c 600 $DATA/logs/p2p_off.log > g.log; topotune log --follow g.log > out.txt & p=$!; for i in $(seq 80); do grep -q "1 rank in the log" out.txt && break; sleep 0.1; done; tail -c +601 $DATA/logs/p2p_off.log >> g.log; for i in $(seq 80); do grep -q "error LOG06" out.txt && break; sleep 0.1; done; kill -INT $p; wait $p; echo status $?; cat out.txt
+EXPECT: status 130
+EXPECT: 1 rank in the log
+EXPECT: 2 ranks on 1 node, 2 channels
+EXPECT: error LOG06
+
+NAME: equal calls of the timeline are one row
+RUN: topotune log --timeline $DATA/logs/nvlink.log | sed 's/  */ /g'
+EXPECT: 43 0 AllReduce 4.0 MiB float32 4
+
+NAME: what is not modelled is said
+RUN: sed 's/Algo RING/Algo COLLNET_CHAIN/' $DATA/logs/nvlink.log > c.log; grep -q COLLNET c.log || (cat $DATA/logs/nvlink.log; echo 'box:700:750 [0] NCCL INFO AllReduce: 4194304 Bytes -> Algo COLLNET_CHAIN proto SIMPLE channel{Lo..Hi}={0..1}') > c.log; topotune log --json c.log
+EXPECT: "matrix_without"
+EXPECT: CollNetChain

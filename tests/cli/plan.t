@@ -134,3 +134,35 @@ STDERR: topotune: --sysroot is a recorded machine: nothing is changed there
 NAME: options behind the command are the command's
 RUN: python3 "$DATA/launch/fake_node.py" node; LOCAL_RANK=3 RANK=3 topotune --sysroot node run -q sh -c 'echo "$1"' x --dry-run
 EXPECT: --dry-run
+
+NAME: what was measured here is labelled with its number
+RUN: topotune plan "$DATA/machines/h200x2-vm.capture" --env-file <(echo export NCCL_P2P_DISABLE=1) --measured "$DATA/../measurements/2026-11-30-h200x2/log-run-p2p-disabled.json" --json
+EXPECT: "id": "unset-NCCL_P2P_DISABLE"
+EXPECT: measured here: 26.9 GB/s with NCCL_P2P_DISABLE=1, 327.4 GB/s without it (bus bandwidth at 1073741824 bytes)
+EXPECT: "basis": "measured"
+
+NAME: a folder of measurements
+RUN: mkdir m; cp "$DATA"/../measurements/2026-11-30-h200x2/*.json m; topotune plan "$DATA/machines/h200x2-vm.capture" --env-file <(echo export NCCL_P2P_DISABLE=1) --measured m
+EXPECT: none risk, measured
+
+NAME: numbers of another machine count for nothing
+RUN: topotune plan "$DATA/machines/guest.capture" --measured "$DATA/../measurements/2026-11-30-h200x2/log-run-p2p-disabled.json"
+STATUS: 3
+STDERR: log-run-p2p-disabled.json: measured on GPUs that this machine does not have
+
+NAME: no measurement
+RUN: echo '{}' > x.json; topotune plan "$DATA/machines/guest.capture" --measured x.json
+STATUS: 3
+STDERR: topotune: x.json: not a measurement
+
+NAME: a dump of NCCL itself describes the machine it was made on
+RUN: topotune plan --check-nccl-xml "$DATA/machines/h200x2-nccl-dump.xml" "$DATA/machines/h200x2-vm.capture"
+EXPECT: info TOPO13
+NOT: warn
+NOT: error
+
+NAME: what is generated for that machine has the GPUs and links of the dump
+RUN: topotune plan "$DATA/machines/h200x2-vm.capture" --emit nccl-xml -o own.xml; topotune plan --check-nccl-xml own.xml "$DATA/machines/h200x2-nccl-dump.xml"
+EXPECT: info TOPO13
+NOT: warn
+NOT: error

@@ -61,8 +61,9 @@ TEST(DiscoverLimits, CgroupOfAContainerIsItsMount) {
 
 TEST(DiscoverLimits, SharedMemory) {
   FakeHost host;
-  host.probes["statvfs /dev/shm"] = R"({"bytes":67108864,"free_bytes":1000,"type":"tmpfs"})";
+  host.probes["statvfs /dev/shm"] = R"({"bytes":67108864,"free_bytes":1000,"type":"tmpfs","device":84})";
   const auto machine = discover(host);
+  EXPECT_EQ(*machine.shm_device, 84u);
   EXPECT_EQ(*machine.shm_bytes, 67108864u);
   EXPECT_EQ(*machine.shm_free_bytes, 1000u);
 }

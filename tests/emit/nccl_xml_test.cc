@@ -1,13 +1,17 @@
 #include "emit/nccl_xml.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "base/text.h"
 #include "model/paths.h"
 #include "parse/hwloc_xml.h"
+#include "parse/nccl_strict.h"
 #include "parse/nccl_topo_xml.h"
 
 namespace topotune::emit {
@@ -170,6 +174,51 @@ TEST(NcclXml, RealTreesGetNcclsShape) {
   const auto paths = model::paths_of(*back);
   ASSERT_EQ(paths.size(), 1U);
   EXPECT_EQ(paths[0].type, model::PathType::pix);
+}
+
+std::string text_of(const char* file) {
+  std::ifstream in(std::string(TOPOTUNE_TEST_DATA) + "/machines/" + file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A topology that NCCL 2.28 itself wrote (NCCL_TOPO_DUMP_FILE) on two H200 in a virtual machine: read,
+// written and read again it is the same machine, and NCCL's strict reader has nothing to say about what was
+// written.
+TEST(NcclXml, RoundTripOfADumpOfNcclItself) {
+  const auto dump = text_of("h200x2-nccl-dump.xml");
+  EXPECT_THAT(parse::nccl_problems(dump), testing::IsEmpty());
+  const auto first = parse::parse_nccl_topo_xml(dump);
+  ASSERT_TRUE(first);
+  ASSERT_EQ(first->gpus.size(), 2u);
+  const auto text = nccl_topo_xml(*first);
+  EXPECT_THAT(parse::nccl_problems(text), testing::IsEmpty());
+  const auto second = parse::parse_nccl_topo_xml(text);
+  ASSERT_TRUE(second);
+  ASSERT_EQ(second->gpus.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto &a = first->gpus[i], &b = second->gpus[i];
+    EXPECT_EQ(a.bdf, b.bdf);
+    EXPECT_EQ(a.sm, b.sm);
+    EXPECT_EQ(a.gdr, b.gdr);
+    EXPECT_EQ(a.numa, b.numa);
+    EXPECT_EQ(a.nvlinks, 18);
+    EXPECT_EQ(b.nvlinks, 18);
+    const auto *port = model::find_pci(*first, *a.bdf), *again = model::find_pci(*second, *b.bdf);
+    ASSERT_TRUE(port != nullptr && again != nullptr);
+    EXPECT_EQ(port->capable.gts, again->capable.gts);
+    EXPECT_EQ(port->capable.width, again->capable.width);
+  }
+  ASSERT_EQ(second->nics.size(), first->nics.size());
+  EXPECT_EQ(second->nics[0].name, "eth0");
+  ASSERT_TRUE(second->cpu);
+  EXPECT_EQ(second->cpu->model, first->cpu->model);
+  const auto before = model::paths_of(*first), after = model::paths_of(*second);
+  ASSERT_EQ(before.size(), after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(before[i].type, after[i].type);
+    EXPECT_EQ(before[i].nvlinks, after[i].nvlinks);
+  }
+  EXPECT_EQ(nccl_topo_xml(*second), text) << "a second round changes nothing";
 }
 
 TEST(NcclXml, NamesCannotBreakOut) {

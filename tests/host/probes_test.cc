@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -41,6 +42,9 @@ TEST(Probes, FileSystemSizes) {
   const auto json = Json::parse(*text);
   EXPECT_GT(json["bytes"].get<std::uint64_t>(), 0u);
   EXPECT_GE(json["bytes"], json["free_bytes"]);
+  struct stat info {};
+  ASSERT_EQ(::stat("/tmp", &info), 0);
+  EXPECT_EQ(json["device"], static_cast<std::uint64_t>(info.st_dev));
   EXPECT_EQ(run_probe("statvfs /no/such/folder", "").error().code, Errc::not_found);
 }
 

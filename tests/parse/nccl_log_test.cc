@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 namespace topotune::parse {
 namespace {
@@ -209,6 +210,80 @@ TEST(NcclLog, ModelsTheBytesOfARing) {
   const auto log = parse(text);
   ASSERT_THAT(log.traffic, SizeIs(2));
   EXPECT_EQ(log.traffic[0].second, 2000U);  // 2 (n-1)/n x 2000 bytes
+}
+
+// `n` ranks on hosts of `per_host`, each with a line of its communicator, then one collective by `algorithm`.
+std::string job_of(int n, int per_host, std::string_view op, std::string_view algorithm) {
+  std::string text;
+  for (int r = 0; r < n; ++r) {
+    const auto host = fmt::format("h{}", r / per_host);
+    text += line(host, r % per_host,
+                 fmt::format("ncclCommInitRankConfig comm 0x1{:02} rank {} nranks {} cudaDev {} nvmlDev {} "
+                             "busId 1000 commId 0xabc - Init START",
+                             r, r, n, r % per_host, r % per_host));
+    text += line(host, r % per_host,
+                 fmt::format("comm 0x1{:02} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0",
+                             r, r, n, n / per_host, per_host, r % per_host));
+  }
+  for (int r = 0; r < n; ++r)
+    text += line(fmt::format("h{}", r / per_host), r % per_host,
+                 fmt::format("{}: opCount 0 sendbuff 0x1 recvbuff 0x2 count 200 datatype 7 op 0 root 0 comm "
+                             "0x1{:02} [nranks={}] stream 0x3",
+                             op, r, n));
+  return text +
+         line("h0", 0,
+              fmt::format("{}: 800 Bytes -> Algo {} proto SIMPLE channel{{Lo..Hi}}={{0..1}}", op, algorithm));
+}
+
+std::map<std::pair<int, int>, std::uint64_t> traffic_of(const model::NcclLog& log) {
+  return {log.traffic.begin(), log.traffic.end()};
+}
+
+// Eight ranks: distance 4 carries one block, 2 two, 1 four; all-gather towards higher ranks, reduce-scatter
+// towards lower ones.
+TEST(NcclLog, ModelsTheBinomialTreesOfPat) {
+  const auto gather = parse(job_of(8, 1, "AllGather", "PAT"));
+  const auto up = traffic_of(gather);
+  ASSERT_EQ(up.size(), 24u);
+  EXPECT_EQ(up.at({0, 4}), 800u);
+  EXPECT_EQ(up.at({0, 2}), 1600u);
+  EXPECT_EQ(up.at({0, 1}), 3200u);
+  EXPECT_EQ(up.at({7, 0}), 3200u);
+  EXPECT_TRUE(gather.traffic_without.empty());
+  const auto down = traffic_of(parse(job_of(8, 1, "ReduceScatter", "PAT")));
+  EXPECT_EQ(down.at({0, 7}), 3200u);
+  EXPECT_EQ(down.at({0, 6}), 1600u);
+  EXPECT_EQ(down.count({0, 1}), 0u);
+  // Six ranks: blocks 1, 1 and 3 over distances 4, 2, 1: five in all.
+  const auto six = traffic_of(parse(job_of(6, 1, "AllGather", "PAT")));
+  EXPECT_EQ(six.at({0, 4}), 800u);
+  EXPECT_EQ(six.at({0, 2}), 800u);
+  EXPECT_EQ(six.at({0, 1}), 2400u);
+}
+
+TEST(NcclLog, NamesWhatItDoesNotModel) {
+  const auto log = parse(job_of(8, 4, "AllGather", "PAT"));
+  EXPECT_THAT(log.traffic, IsEmpty());
+  EXPECT_THAT(log.traffic_without, ElementsAre("PAT"));
+  EXPECT_THAT(parse(job_of(8, 4, "AllReduce", "COLLNET_CHAIN")).traffic_without, ElementsAre("CollNetChain"));
+  EXPECT_THAT(parse(job_of(8, 4, "AllReduce", "COLLNET_DIRECT")).traffic_without,
+              ElementsAre("CollNetDirect"));
+}
+
+// Two nodes of four ranks, two heads each: every rank gives each head half of the buffer and gets it back.
+TEST(NcclLog, ModelsCollNetDirectThroughTheHeads) {
+  std::string text;
+  for (const int head : {0, 1, 4, 5})
+    text += line(fmt::format("h{}", head / 4), head % 4,
+                 fmt::format("CollNet 00/0 : {} [send] via COLLNET/SHARP/0/GDRDMA", head));
+  const auto log = parse(job_of(8, 4, "AllReduce", "COLLNET_DIRECT") + text);
+  EXPECT_THAT(log.traffic_without, IsEmpty());
+  const auto bytes = traffic_of(log);
+  EXPECT_EQ(bytes.at({2, 0}), 400u);
+  EXPECT_EQ(bytes.at({0, 2}), 400u);
+  EXPECT_EQ(bytes.at({0, 1}), 800u);  // both are heads: share up and result down
+  EXPECT_EQ(bytes.count({2, 3}), 0u);
+  EXPECT_EQ(bytes.count({0, 4}), 0u) << "the network's part goes to the switch";
 }
 
 TEST(NcclLog, FindsDifferentCallsUnderOneNumber) {

@@ -112,8 +112,12 @@ TEST(Measurement, ResultsWithParametersAndUnit) {
   EXPECT_EQ((*found)[0].median, 2);
   EXPECT_EQ((*found)[0].samples, 3u);
   EXPECT_EQ((*found)[1].status, "noisy");
-  EXPECT_TRUE(larger_is_better("gbytes_per_s"));
-  EXPECT_FALSE(larger_is_better("seconds"));
+  EXPECT_TRUE(model::larger_is_better("gbytes_per_s"));
+  EXPECT_FALSE(model::larger_is_better("seconds"));
+  EXPECT_FALSE(model::larger_is_better("us"));
+  model::Measurement time;
+  time.unit = "us";
+  EXPECT_FALSE(time.higher_is_better());
 }
 
 TEST(Measurement, RefusesOthers) {

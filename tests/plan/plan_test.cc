@@ -284,6 +284,142 @@ TEST(Kernel, ActionsComeFromFindings) {
   EXPECT_TRUE(off->automatic);
 }
 
+TEST(Kernel, HugePagesOnRequestWhereNobodyCanHaveThem) {
+  Made made;
+  EXPECT_EQ(action(*made.plan(), "huge-pages-on-request"), nullptr) << "not known";
+  made.machine.thp = model::Fact<std::string>::of("never", "test");
+  const auto plan = made.plan();
+  const auto* pages = action(*plan, "huge-pages-on-request");
+  ASSERT_NE(pages, nullptr);
+  EXPECT_EQ(pages->target, "/sys/kernel/mm/transparent_hugepage/enabled");
+  EXPECT_EQ(pages->value, "madvise");
+  EXPECT_EQ(pages->observed, "never");
+  EXPECT_EQ(pages->basis, model::ActionBasis::convention);
+  EXPECT_TRUE(pages->automatic);
+  made.machine.container = model::Fact<bool>::of(true, "test");
+  EXPECT_EQ(action(*made.plan(), "huge-pages-on-request"), nullptr) << "the host's setting";
+  made.machine.container = model::Fact<bool>::of(false, "test");
+  for (const char* set : {"madvise", "always"}) {
+    made.machine.thp = model::Fact<std::string>::of(set, "test");
+    EXPECT_EQ(action(*made.plan(), "huge-pages-on-request"), nullptr) << set;
+  }
+  EXPECT_THAT(made.plan()->notes, testing::Contains(HasSubstr("huge pages stay at \"always\"")));
+}
+
+// ---- what was measured
+
+model::LogCost p2p_cost(double with, double without) {
+  model::LogCost cost;
+  cost.settings = {"NCCL_P2P_DISABLE=1"};
+  cost.bytes = 1 << 30;
+  cost.with_gbytes_per_s = with;
+  cost.without_gbytes_per_s = without;
+  return cost;
+}
+
+// A plan that takes NCCL_P2P_DISABLE out, with what was measured about it.
+Made with_p2p_off(std::vector<MeasuredEffect> measured) {
+  Made made;
+  auto off = checks::finding("NCCL02", "NCCL_P2P_DISABLE", "unset", "1", {});
+  off.action = "unset-NCCL_P2P_DISABLE";
+  made.diagnosis.findings = {off};
+  made.situation.settings = {{"NCCL_P2P_DISABLE", "1", "environment"}};
+  made.situation.measured = std::move(measured);
+  return made;
+}
+
+TEST(Measured, AnActionCarriesItsNumber) {
+  auto none = with_p2p_off({});
+  EXPECT_EQ(action(*none.plan(), "unset-NCCL_P2P_DISABLE")->basis, model::ActionBasis::documented);
+  const std::vector costs{p2p_cost(26.9, 327.4)};
+  auto made = with_p2p_off(effects_of(costs, "run.json"));
+  const auto plan = made.plan();
+  const auto* off = action(*plan, "unset-NCCL_P2P_DISABLE");
+  ASSERT_NE(off, nullptr);
+  EXPECT_EQ(off->basis, model::ActionBasis::measured);
+  EXPECT_THAT(off->reason,
+              HasSubstr("measured here: 26.9 GB/s with NCCL_P2P_DISABLE=1, 327.4 GB/s without it "
+                        "(bus bandwidth at 1073741824 bytes)"));
+  EXPECT_THAT(off->source, HasSubstr("run.json"));
+  // Of others nothing was measured.
+  EXPECT_EQ(action(*plan, "set-CUDA_DEVICE_ORDER")->basis, model::ActionBasis::documented);
+}
+
+TEST(Measured, WithoutAGainItStaysANote) {
+  for (const double without : {26.0, 27.0, 13.0}) {
+    const std::vector costs{p2p_cost(26.9, without)};
+    auto made = with_p2p_off(effects_of(costs, "run.json"));
+    const auto plan = made.plan();
+    EXPECT_EQ(action(*plan, "unset-NCCL_P2P_DISABLE")->basis, model::ActionBasis::documented) << without;
+    EXPECT_THAT(plan->notes, testing::Contains(HasSubstr("run.json shows no gain"))) << without;
+  }
+  auto two = p2p_cost(26.9, 327.4);
+  two.settings.emplace_back("NCCL_SHM_DISABLE=1");
+  EXPECT_TRUE(effects_of(std::vector{two}, "run.json").empty()) << "which of both it was is not known";
+}
+
+model::Measurement measurement(std::string name, double median, double width) {
+  model::Measurement m;
+  m.name = std::move(name);
+  m.params = {{"gpu", std::string("GPU0")}};
+  m.unit = "gbytes_per_s";
+  m.median = median;
+  m.ci95 = model::Interval{median - width, median + width};
+  return m;
+}
+
+NamedRun bench_run(std::string name, std::string balancing, double h2d, double d2h) {
+  NamedRun out{std::move(name), {}};
+  out.run.machine = {{"gpus", "4 x X"}, {"numa_balancing", std::move(balancing)}};
+  out.run.results = {measurement("host.h2d", h2d, 0.5), measurement("host.d2h", d2h, 0.5)};
+  return out;
+}
+
+Made with_balancing(std::vector<NamedRun> runs) {
+  Made made;
+  made.machine.numa_balancing = model::Fact<int>::of(1, "test");
+  made.diagnosis.findings = {checks::finding("NUMA06", "host", "0", "1", {})};
+  made.situation.measured = effects_of(std::span<const NamedRun>(runs));
+  return made;
+}
+
+TEST(Measured, TwoRunsThatDifferInOneSetting) {
+  auto made = with_balancing({bench_run("on.json", "1", 40, 50), bench_run("off.json", "0", 55, 50)});
+  const auto plan = made.plan();
+  const auto* off = action(*plan, "numa-balancing-off");
+  ASSERT_NE(off, nullptr);
+  EXPECT_EQ(off->basis, model::ActionBasis::measured);
+  EXPECT_THAT(off->reason,
+              HasSubstr("40.0 GB/s with numa_balancing=1, 55.0 GB/s with numa_balancing=0 (host.h2d "
+                        "gpu=GPU0); 1 of 2 results better"));
+  // The file for the next boot was not measured.
+  EXPECT_EQ(action(*plan, "numa-balancing-file")->basis, model::ActionBasis::documented);
+}
+
+TEST(Measured, RunsProveNothingWhereTheyDifferOtherwise) {
+  auto other = bench_run("off.json", "0", 55, 50);
+  other.run.machine.emplace_back("kernel", "6.9");
+  auto made = with_balancing({bench_run("on.json", "1", 40, 50), other});
+  EXPECT_EQ(action(*made.plan(), "numa-balancing-off")->basis, model::ActionBasis::documented);
+  auto mixed = with_balancing({bench_run("on.json", "1", 40, 50), bench_run("off.json", "0", 55, 40)});
+  EXPECT_EQ(action(*mixed.plan(), "numa-balancing-off")->basis, model::ActionBasis::documented)
+      << "one is worse";
+  auto close = with_balancing({bench_run("on.json", "1", 40, 50), bench_run("off.json", "0", 40.6, 50.6)});
+  EXPECT_EQ(action(*close.plan(), "numa-balancing-off")->basis, model::ActionBasis::documented) << "noise";
+}
+
+TEST(Measured, ResultsOfOneRunThatDifferInAVariable) {
+  NamedRun run{"coll.json", {}};
+  auto off = measurement("coll.all_reduce", 28, 0.5), on = measurement("coll.all_reduce", 330, 0.5);
+  off.params.push_back({"NCCL_P2P_DISABLE", std::int64_t{1}});
+  run.run.results = {off, on};
+  auto made = with_p2p_off(effects_of(std::span<const NamedRun>(&run, 1)));
+  const auto plan = made.plan();
+  EXPECT_EQ(action(*plan, "unset-NCCL_P2P_DISABLE")->basis, model::ActionBasis::measured);
+  EXPECT_THAT(action(*plan, "unset-NCCL_P2P_DISABLE")->reason,
+              HasSubstr("330.0 GB/s without NCCL_P2P_DISABLE"));
+}
+
 TEST(Kernel, TheLayerThatLimitsMemlockFollowsTheLauncher) {
   Made made;
   made.diagnosis.findings = {checks::finding("KERN01", "this process", "unlimited", "64 KiB", {})};

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "coll/values.h"
+#include "plugins.h"
 
 extern "C" void fake_cuda_enqueue(void* stream, void (*work)(void*), void* context);
 
@@ -41,6 +42,7 @@ struct Comm {
   int rank = 0, ranks = 0;
   unsigned long operations = 0;
   std::vector<unsigned long> sent, received;  // by peer
+  fake::Plugins plugins;
 };
 
 std::string last_error;
@@ -185,10 +187,13 @@ void log_choice(const Comm& comm, const char* name, std::size_t bytes) {
 }
 
 // One collective: `finish` gets what all ranks sent.
-Rc collective(Comm* comm, const void* send, std::size_t bytes, void* recv, void* stream,
+Rc collective(Comm* comm, int function, const void* send, std::size_t bytes, void* recv, void* stream,
               std::function<void(char* out, const std::vector<Bytes>& all)> finish,
               const char* name = nullptr) {
   if (name != nullptr) log_choice(*comm, name, bytes);
+  const auto whole = function == 2 ? bytes * static_cast<std::size_t>(comm->ranks) : bytes;
+  const bool paced = comm->plugins.tuner != nullptr || comm->plugins.profiler != nullptr;
+  const double pace = paced ? fake::decide(comm->plugins, function, whole) : 0;
   const auto operation = std::make_shared<unsigned long>(0);
   const auto give = [=] {
     *operation = comm->operations++;
@@ -196,6 +201,7 @@ Rc collective(Comm* comm, const void* send, std::size_t bytes, void* recv, void*
     if (slow != nullptr && std::atoi(slow) == comm->rank)
       std::this_thread::sleep_for(std::chrono::microseconds(300));
     put(file_of(*comm, *operation, comm->rank), send, bytes);
+    if (comm->rank == 0) fake::spin(pace);
     if (*operation >= 2) fs::remove(file_of(*comm, *operation - 2, comm->rank));
   };
   const auto take_all = [=] {
@@ -228,17 +234,24 @@ Rc ncclGetUniqueId(UniqueId* id) {
   std::memcpy(id->internal, folder.c_str(), folder.size());
   return 0;
 }
-Rc ncclCommInitRank(Comm** comm, int ranks, UniqueId id, int rank) {
+Rc make_comm(Comm** comm, int ranks, const UniqueId& id, int rank, int channels) {
   auto made = std::make_unique<Comm>();
   made->folder = id.internal;
   made->rank = rank, made->ranks = ranks;
   made->sent.resize(static_cast<std::size_t>(ranks));
   made->received.resize(static_cast<std::size_t>(ranks));
+  fake::start(made->plugins, std::hash<std::string>{}(id.internal), rank, ranks, channels);
   *comm = made.release();
   return 0;
 }
-Rc ncclCommInitRankConfig(Comm** comm, int ranks, UniqueId id, int rank, void*) {
-  return ncclCommInitRank(comm, ranks, id, rank);
+Rc ncclCommInitRank(Comm** comm, int ranks, UniqueId id, int rank) {
+  return make_comm(comm, ranks, id, rank, 24);
+}
+// A configuration as of 2.14: minCTAs is the fifth number behind the size.
+Rc ncclCommInitRankConfig(Comm** comm, int ranks, UniqueId id, int rank, void* config) {
+  int least = 0;
+  std::memcpy(&least, static_cast<char*>(config) + 24, sizeof least);
+  return make_comm(comm, ranks, id, rank, least > 0 ? least : 24);
 }
 // The last rank to go takes the folder with it.
 Rc ncclCommDestroy(Comm* comm) {
@@ -248,6 +261,7 @@ Rc ncclCommDestroy(Comm* comm) {
   for (int r = 0; r < comm->ranks; ++r)
     all = all && fs::exists(comm->folder / ("end." + std::to_string(r)), ignored);
   if (all) fs::remove_all(comm->folder, ignored);
+  fake::finish(comm->plugins);
   delete comm;
   return 0;
 }
@@ -259,24 +273,24 @@ Rc ncclGroupEnd() { return --depth > 0 ? 0 : flush(); }
 Rc ncclAllReduce(const void* send, void* recv, std::size_t count, int type, int op, Comm* comm,
                  void* stream) {
   return collective(
-      comm, send, bytes_of(count, type), recv, stream,
+      comm, 4, send, bytes_of(count, type), recv, stream,
       [=](char* out, const auto& all) { reduce(out, all, 0, count, type, op); }, "AllReduce");
 }
 Rc ncclReduce(const void* send, void* recv, std::size_t count, int type, int op, int root, Comm* comm,
               void* stream) {
-  return collective(comm, send, bytes_of(count, type), recv, stream, [=](char* out, const auto& all) {
+  return collective(comm, 1, send, bytes_of(count, type), recv, stream, [=](char* out, const auto& all) {
     if (comm->rank == root) reduce(out, all, 0, count, type, op);
   });
 }
 Rc ncclBroadcast(const void* send, void* recv, std::size_t count, int type, int root, Comm* comm,
                  void* stream) {
-  return collective(comm, send, bytes_of(count, type), recv, stream, [=](char* out, const auto& all) {
+  return collective(comm, 0, send, bytes_of(count, type), recv, stream, [=](char* out, const auto& all) {
     const auto& data = all[static_cast<std::size_t>(root)];
     std::memcpy(out, data.data(), data.size());
   });
 }
 Rc ncclAllGather(const void* send, void* recv, std::size_t count, int type, Comm* comm, void* stream) {
-  return collective(comm, send, bytes_of(count, type), recv, stream, [](char* out, const auto& all) {
+  return collective(comm, 2, send, bytes_of(count, type), recv, stream, [](char* out, const auto& all) {
     for (std::size_t r = 0; r < all.size(); ++r)
       std::memcpy(out + r * all[r].size(), all[r].data(), all[r].size());
   });
@@ -284,7 +298,7 @@ Rc ncclAllGather(const void* send, void* recv, std::size_t count, int type, Comm
 Rc ncclReduceScatter(const void* send, void* recv, std::size_t count, int type, int op, Comm* comm,
                      void* stream) {
   const auto n = static_cast<std::size_t>(comm->ranks), rank = static_cast<std::size_t>(comm->rank);
-  return collective(comm, send, bytes_of(count * n, type), recv, stream,
+  return collective(comm, 3, send, bytes_of(count * n, type), recv, stream,
                     [=](char* out, const auto& all) { reduce(out, all, rank * count, count, type, op); });
 }
 Rc ncclSend(const void* send, std::size_t count, int type, int peer, Comm* comm, void* stream) {

@@ -1,0 +1,339 @@
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/text.h"
+#include "cli/atomic_file.h"
+#include "cli/bench_frame.h"
+#include "cli/cli.h"
+#include "cli/tune_output.h"
+#include "cli/tune_setup.h"
+#include "cli/tune_table.h"
+#include "emit/measurement_json.h"
+#include "measure/runner.h"
+#include "measure/watchdog.h"
+#include "tune/machine.h"
+
+namespace topotune::cli {
+
+namespace {
+
+// One run of the verb: steps, their watchdog, and the document at the end.
+class Run {
+ public:
+  Run(const TuneOptions& options, const Globals& globals)
+      : o_(options),
+        globals_(globals),
+        start_(measure::monotonic_seconds()),
+        on_terminal_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
+        watchdog_([this](const std::string& step, double limit) { hang(step, limit); }) {
+    run_.suite = "tune";
+    run_.date = utc_now();
+    run_.command = command_line();
+    hooks_.now = measure::monotonic_seconds;
+    hooks_.stop = interrupted;
+    hooks_.progress = [this](const std::string& what) { step(what); };
+  }
+
+  int go() {
+    end_in_order_on_interrupt();
+    const auto plan = plan_of(o_);
+    if (!plan) return report(plan.error());
+    if (!o_.overhead.empty()) return overhead(*plan);
+    return o_.check.empty() ? tune(*plan) : check(*plan);
+  }
+
+ private:
+  void step(const std::string& what) {
+    watchdog_.begin(what, 60);
+    const double spent = measure::monotonic_seconds() - start_;
+    if (on_terminal_)
+      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, what);
+    else if (globals_.verbose)
+      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, what);
+  }
+  void idle() {
+    watchdog_.end();
+    if (on_terminal_) fmt::print(stderr, "\r\033[K");
+  }
+  void say(const std::string& text) {
+    if (!globals_.quiet) fmt::print(stderr, "topotune: {}\n", text);
+  }
+  int failed(const Error& error) {
+    idle();
+    return report(error);
+  }
+
+  void hang(const std::string& what, double limit) {
+    fmt::print(stderr,
+               "\ntopotune: tune: '{}' did not end within {:g} s: a rank, the driver or a GPU hangs\n",
+               printable(what), limit);
+    fmt::print(stderr, "hint: NCCL_DEBUG=INFO topotune tune; dmesg | grep -i xid; nvidia-smi\n");
+    std::_Exit(kError);
+  }
+
+  void describe(const TuneMachine& m) {
+    run_.machine = {{"gpus", fmt::format("{} x {}", m.gpus.size(), m.gpus.front()->name)},
+                    {"fingerprint", tune::machine_fingerprint()},
+                    {"nccl", m.library.version_text()},
+                    {"cuda_driver", m.machine->driver.version_text()}};
+  }
+
+  std::vector<tune::Level> levels() const {
+    std::vector<tune::Level> out{{}};
+    for (const int ctas : {32, 48, 64})
+      if (ctas <= o_.sm_budget) out.push_back({ctas});
+    return out;
+  }
+
+  int tune(const TunePlan& plan) {
+    const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
+    if (!plugin) return failed(plugin.error());
+    if (auto ok = prepare_environment(*plugin, ""); !ok) return failed(ok.error());
+    auto machine = open_tune_machine({o_.gpus, levels(), plan.sizes.back(), *plugin, {}}, hooks_.progress);
+    if (!machine) return failed(machine.error());
+    auto& m = **machine;
+    describe(m);
+    tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
+    tune::SearchOptions search;
+    search.collectives = plan.collectives, search.sizes = plan.sizes;
+    search.margin = o_.margin_percent / 100;
+    // Opening and checking count, too.
+    search.budget_seconds = std::max(1.0, 0.93 * (o_.budget - (measure::monotonic_seconds() - start_)));
+    TuneOutcome outcome;
+    outcome.search = tune::search(measurer, search, hooks_);
+    outcome.scores = tune::score_levels(outcome.search, m.levels, search);
+    outcome.level = tune::best_level(outcome.scores);
+    table_of(outcome, m, search);
+    verify(outcome, m, measurer);
+    idle();
+    return finish(outcome, m);
+  }
+
+  void table_of(TuneOutcome& outcome, const TuneMachine& m, const tune::SearchOptions& search) {
+    auto& table = outcome.table;
+    const auto fingerprint = tune::machine_fingerprint();
+    table.machine = fingerprint.empty() ? "unknown" : fingerprint;
+    table.nccl = m.library.version_text();
+    table.created = run_.date;
+    table.tool = "topotune-" TOPOTUNE_VERSION;
+    if (const auto& ctas = m.levels[outcome.level].ctas) {
+      table.settings.push_back({"NCCL_MIN_CTAS", *ctas});
+      table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
+    }
+    const int ranks = m.groups.front()->ranks();
+    table.regions = tune::regions_of(outcome.search, outcome.level, ranks, 1, search);
+    for (const auto& cell : outcome.search.cells) {
+      for (const auto& c : cell.levels) {
+        if (c.candidate.level != outcome.level) continue;
+        const auto n = static_cast<std::uint32_t>(ranks);
+        table.raw.push_back({cell.cell.collective, cell.cell.bytes, n, 1, false, c.standard});
+        table.raw.push_back({cell.cell.collective, cell.cell.bytes, n, 1, true, c.tuned});
+      }
+    }
+  }
+
+  // Every choice of the table once with data that are compared; a wrong one takes its region out.
+  void verify(TuneOutcome& outcome, const TuneMachine& m, tune::BackendMeasurer& measurer) {
+    std::erase_if(outcome.table.regions, [&](const tune::Region& region) {
+      if (interrupted()) return false;
+      for (const auto& cell : outcome.search.cells) {
+        if (cell.cell.collective != region.collective || cell.cell.bytes < region.from ||
+            cell.cell.bytes > region.to)
+          continue;
+        step(fmt::format("checking {} {}", tune::name_of(cell.cell.collective), cell.cell.bytes));
+        const auto right = measurer.verify(cell.cell, {outcome.level, region.choice});
+        model::Measurement v;
+        v.name = fmt::format("tune.verify.{}", tune::name_of(cell.cell.collective));
+        v.params = {{"bytes", static_cast<std::int64_t>(cell.cell.bytes)},
+                    {"ranks", static_cast<std::int64_t>(m.groups.front()->ranks())},
+                    {"choice", tune::text_of(region.choice)}};
+        v.unit = "ratio";
+        v.verified = right && *right;
+        v.verified_how = v.verified ? "every element compared on the GPU" : "";
+        if (!v.verified) {
+          v.status = right || right.error().code != Errc::io ? model::MeasureStatus::waived
+                                                             : model::MeasureStatus::failed;
+          v.why = right ? "nothing was compared" : right.error().text;
+        } else {
+          v.samples = {1, 1, 1}, v.median = 1;
+        }
+        const bool wrong = v.status == model::MeasureStatus::failed;
+        run_.results.push_back(std::move(v));
+        return wrong;
+      }
+      return false;
+    });
+  }
+
+  int finish(const TuneOutcome& outcome, const TuneMachine& m) {
+    run_.interrupted = outcome.search.interrupted;
+    run_.seconds = measure::monotonic_seconds() - start_;
+    add_results(run_, outcome, m);
+    if (outcome.search.out_of_time)
+      run_.judgements.push_back({model::Severity::info, "run",
+                                 fmt::format("{:g} s were over before all cells were measured", o_.budget)});
+    const bool all_failed =
+        std::ranges::all_of(outcome.search.cells, [](const auto& c) { return !c.failed.empty(); });
+    if (all_failed) {
+      const auto why = outcome.search.cells.empty() ? std::string("no cell was measured")
+                                                    : outcome.search.cells.front().failed;
+      if (!interrupted())
+        return report(Error{Errc::unsupported, "tune: nothing could be measured: " + why, {}, {}, {}, {}});
+    }
+    if (!o_.out.empty() && !all_failed) {
+      const auto text = tune::write_table(outcome.table);
+      if (const auto written = write_whole_file(o_.out, text); !written) return report(written.error());
+      say(fmt::format("{}: {} regions, hash {}", printable(o_.out), outcome.table.regions.size(),
+                      tune::hash_text(tune::hash_of(text))));
+    }
+    const auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
+    if (const int status = write_result(globals_, text); status != kOk) return status;
+    return status_of(run_, "warn");
+  }
+
+  // The table as a job would use it, beside a communicator that knows nothing of it.
+  int check(const TunePlan& plan) {
+    const auto table = load_tuning_table(o_.check);
+    if (!table) return failed(table.error());
+    const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
+    if (!plugin) return failed(plugin.error());
+    if (auto ok = prepare_environment(*plugin, o_.check); !ok) return failed(ok.error());
+    std::vector<tune::Level> levels{{}, {}};
+    for (const auto& s : table->table.settings)
+      if (s.name == "NCCL_MIN_CTAS") levels[1].ctas = s.value;
+    auto machine = open_tune_machine({o_.gpus, levels, plan.sizes.back(), *plugin, {}}, hooks_.progress);
+    if (!machine) return failed(machine.error());
+    if ((*machine)->groups.size() < 2)
+      return failed(Error{Errc::unsupported, "tune: " + (*machine)->notes.front(), {}, {}, {}, {}});
+    // A plugin that is off would compare the default with itself.
+    if (const auto said = (*machine)->steering->said(); said.find("tuner: table") == std::string::npos)
+      return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
+    auto options = plan.measurer;
+    options.table_at_other_levels = true;
+    tune::BackendMeasurer measurer((*machine)->levels, (*machine)->backends(), (*machine)->steering.get(),
+                                   options);
+    const auto columns = tune::compare_columns(
+        measurer, columns_of(plan),
+        [](const tune::Cell&) {
+          return tune::Candidate{1, {}};
+        },
+        hooks_);
+    run_.judgements.push_back(
+        {model::Severity::info, "plugin",
+         fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
+                     (*machine)->steering->last().applied)});
+    if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && !interrupted())
+      run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
+    return finish_columns(**machine, columns, "tune", "default", "tuned");
+  }
+
+  // A job with and without the profiler's events, in one process.
+  int overhead(const TunePlan& plan) {
+    const auto profiler = find_plugin(o_.overhead, "libnccl-profiler-topotune.so");
+    if (!profiler) return failed(profiler.error());
+    if (auto ok = prepare_environment("", ""); !ok) return failed(ok.error());
+    ::setenv("NCCL_PROFILER_PLUGIN", profiler->c_str(), 1);
+    auto machine = open_tune_machine({o_.gpus, {{}}, plan.sizes.back(), {}, *profiler}, hooks_.progress);
+    if (!machine) return failed(machine.error());
+    auto& m = **machine;
+    auto options = plan.measurer;
+    options.table_at_other_levels = true;
+    options.mode = tune::LaunchMode::stream;
+    tune::BackendMeasurer measurer({{}, {}}, {m.groups[0].get(), m.groups[0].get()}, m.steering.get(),
+                                   options);
+    const auto columns = tune::compare_columns(
+        measurer, columns_of(plan),
+        [](const tune::Cell&) {
+          return tune::Candidate{1, {}};
+        },
+        hooks_);
+    return finish_columns(m, columns, "profiler", "off", "on");
+  }
+
+  tune::CompareOptions columns_of(const TunePlan& plan) const {
+    tune::CompareOptions out;
+    out.collectives = plan.collectives, out.sizes = plan.sizes, out.held_back = plan.held_back;
+    out.pairs = static_cast<std::size_t>(o_.pairs);
+    out.budget_seconds = o_.budget;
+    return out;
+  }
+
+  int finish_columns(const TuneMachine& m, const std::vector<tune::Column>& columns, const std::string& name,
+                     const std::string& left, const std::string& right) {
+    idle();
+    describe(m);
+    run_.interrupted = interrupted();
+    run_.seconds = measure::monotonic_seconds() - start_;
+    add_results(run_, columns, name, m.groups.front()->ranks(), o_.mode);
+    add_models(run_, columns);
+    auto text = columns_text(columns, left, right);
+    for (const auto& j : run_.judgements) text += fmt::format("{}: {}\n", j.subject, j.text);
+    const auto s = tune::summary_of(columns);
+    run_.judgements.push_back(
+        {model::Severity::info, "summary",
+         fmt::format("all_reduce from 4 MiB x {:.4f}; least ratio {:.3f}; {} of {} cells faster by "
+                     "5 %; {} slower than 0.99",
+                     s.large_gain, s.least_ratio, s.faster, s.cells, s.slower)});
+    if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
+        status != kOk)
+      return status;
+    return status_of(run_, "warn");
+  }
+
+  const TuneOptions& o_;
+  const Globals& globals_;
+  double start_;
+  bool on_terminal_;
+  tune::Hooks hooks_;
+  model::MeasurementRun run_;
+  measure::Watchdog watchdog_;
+};
+
+}  // namespace
+
+void add_tune(CLI::App& app, Globals& globals, int& status) {
+  const auto o = std::make_shared<TuneOptions>();
+  auto* verb =
+      app.add_subcommand("tune", "measure NCCL's choices on this machine and write the tuner plugin's table");
+  verb->add_option("--collectives", o->collectives,
+                   "all_reduce all_gather reduce_scatter broadcast reduce all_to_all")
+      ->delimiter(',')
+      ->type_name("NAME");
+  verb->add_option("--sizes", o->sizes, "FIRST:LAST in powers of two, or a list (1K:1G)")->type_name("SIZES");
+  verb->add_option("--gpus", o->gpus, "only these GPUs, by CUDA's numbers")->delimiter(',')->type_name("N");
+  verb->add_option("--budget", o->budget, "seconds in all (120)")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 86400.0));
+  verb->add_option("--out", o->out, "write the table to FILE")->type_name("FILE");
+  verb->add_option("--sm-budget", o->sm_budget, "multiprocessors that a collective may take (32)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  verb->add_option("--margin", o->margin_percent, "surely faster by this is worth a line, percent (1)")
+      ->type_name("PCT")
+      ->check(CLI::Range(0.0, 50.0));
+  verb->add_option("--type", o->type, "data type (float32)")->type_name("T");
+  verb->add_option("--mode", o->mode, "launches: auto (CUDA graphs up to 4 MiB), stream, graph")
+      ->check(CLI::IsMember({"auto", "stream", "graph"}))
+      ->type_name("MODE");
+  verb->add_option("--check", o->check, "measure the default and TABLE, pair by pair, instead of tuning")
+      ->type_name("TABLE");
+  verb->add_option("--overhead", o->overhead, "measure with and without the events of a profiler PLUGIN")
+      ->type_name("PLUGIN");
+  verb->add_flag("--held-back", o->held_back, "with --check: also sizes in between, against the model");
+  verb->add_option("--pairs", o->pairs, "with --check, --overhead: pairs of samples a size (21)")
+      ->type_name("N")
+      ->check(CLI::Range(5, 1000));
+  verb->add_option("--plugin", o->plugin, "the tuner plugin, when it is not beside this program")
+      ->type_name("FILE");
+  verb->footer(
+      "Examples:\n"
+      "  topotune tune --out node.table\n"
+      "  topotune tune --collectives all_reduce,all_gather --sizes 1M:1G --budget 60 --out node.table\n"
+      "  topotune tune --sm-budget 24 --out quiet.table --json -o tune.json\n"
+      "  topotune tune --check node.table --held-back\n"
+      "  topotune run --tuned node.table -- python train.py");
+  verb->callback([o, &globals, &status] { status = Run(*o, globals).go(); });
+}
+
+}  // namespace topotune::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "cli/tune_setup.h"
+#include "model/measurement.h"
+#include "tune/compare.h"
+#include "tune/search.h"
+
+namespace topotune::cli {
+
+struct TuneOutcome {
+  tune::SearchResult search;
+  std::vector<tune::LevelScore> scores;
+  std::size_t level = 0;
+  tune::Table table;
+};
+
+// Results of a search: both columns of each cell, its ratio and choice.
+void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const TuneMachine& machine);
+void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& columns,
+                 const std::string& name, int ranks, const std::string& mode);
+
+// time = alpha + bytes / bandwidth through both columns of each collective; how well it foretells the sizes
+// that were held back is one result of each.
+void add_models(model::MeasurementRun& run, const std::vector<tune::Column>& columns);
+
+std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine);
+std::string columns_text(const std::vector<tune::Column>& columns, const std::string& left,
+                         const std::string& right);
+
+}  // namespace topotune::cli

@@ -1,0 +1,288 @@
+#include "cli/tune_setup.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/text.h"
+#include "cli/bench_run.h"
+#include "plugins/profiler_control.h"
+#include "plugins/tuner_control.h"
+
+namespace topotune::cli {
+
+namespace {
+
+Error usage(std::string text, std::string hint = {}) {
+  return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
+}
+
+Result<std::vector<std::uint64_t>> sizes_from(const std::string& text) {
+  const auto wrong = [&] {
+    return tl::unexpected(usage(fmt::format("tune: '{}' names no sizes", printable(text)),
+                                "FIRST:LAST such as 1K:1G (powers of two), or a list: 4M,64M,1G"));
+  };
+  std::vector<std::uint64_t> out;
+  if (const auto colon = text.find(':'); colon != std::string::npos) {
+    const auto first = size_from(text.substr(0, colon)), last = size_from(text.substr(colon + 1));
+    if (!first || !last || *first > *last) return wrong();
+    for (std::uint64_t size = *first; size <= *last; size *= 2) out.push_back(size);
+  } else {
+    for (const auto& word : split(text, ',')) {
+      const auto size = size_from(word);
+      if (!size) return wrong();
+      out.push_back(*size);
+    }
+  }
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  if (out.front() < 64) return wrong();
+  return out;
+}
+
+// The functions that a plugin offers to this program. The handle that NCCL holds is counted up, so that the
+// library stays where it is.
+template <class F>
+bool look_up(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Result<void*> loaded_library(const std::string& path, const char* kind) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr)
+    return fail(Errc::unsupported, "NCCL did not load its {} plugin {} (NCCL_DEBUG=INFO says why)", kind,
+                path);
+  return library;
+}
+
+class TunerSteering : public tune::Steering {
+ public:
+  static Result<std::unique_ptr<tune::Steering>> open(const std::string& path) {
+    const auto library = loaded_library(path, "tuner");
+    if (!library) return tl::unexpected(library.error());
+    auto out = std::make_unique<TunerSteering>();
+    plugins::ControlVersion version = nullptr;
+    if (!look_up(*library, "topotune_tuner_control", version) || version() != plugins::kControlVersion ||
+        !look_up(*library, "topotune_tuner_force", out->force_) ||
+        !look_up(*library, "topotune_tuner_release", out->release_) ||
+        !look_up(*library, "topotune_tuner_last", out->last_) ||
+        !look_up(*library, "topotune_tuner_said", out->said_))
+      return fail(Errc::unsupported, "{} is not the tuner plugin of this program", path);
+    return out;
+  }
+  void force(const tune::Choice& c) override { force_(c.algorithm, c.protocol, c.channels); }
+  void release() override { release_(); }
+  std::string said() override {
+    char text[512] = {};
+    said_(text, sizeof text);
+    return text;
+  }
+  Last last() override {
+    plugins::LastDecision got;
+    last_(&got);
+    Last out{got.calls,    got.applied, got.unusable,
+             got.function, got.bytes,   {got.algorithms, got.protocols, {}, {}}};
+    for (int a = 0; a < got.algorithms; ++a)
+      for (int p = 0; p < got.protocols; ++p) out.costs.microseconds.push_back(got.costs[a][p]);
+    out.costs.chosen = cheapest(out.costs);
+    return out;
+  }
+
+ private:
+  static tune::Choice cheapest(const tune::Costs& costs) {
+    tune::Choice best;
+    float least = 0;
+    for (int i = 0; i < costs.algorithms * costs.protocols; ++i) {
+      const float cost = costs.microseconds[static_cast<std::size_t>(i)];
+      if (cost < 0 || (best.algorithm != tune::kNcclChooses && cost >= least)) continue;
+      best.algorithm = i / costs.protocols, best.protocol = i % costs.protocols, least = cost;
+    }
+    return best;
+  }
+  plugins::Force force_ = nullptr;
+  plugins::Release release_ = nullptr;
+  plugins::Last last_ = nullptr;
+  plugins::Said said_ = nullptr;
+};
+
+// Turns a profiler plugin's events off (a forced choice) and on (the plugin's own way).
+class ProfilerSwitch : public tune::Steering {
+ public:
+  static Result<std::unique_ptr<tune::Steering>> open(const std::string& path) {
+    const auto library = loaded_library(path, "profiler");
+    if (!library) return tl::unexpected(library.error());
+    auto out = std::make_unique<ProfilerSwitch>();
+    if (!look_up(*library, "topotune_profiler_pause", out->pause_))
+      return fail(Errc::unsupported, "{} is not the profiler plugin of this program", path);
+    return out;
+  }
+  void force(const tune::Choice&) override { pause_(1); }
+  void release() override { pause_(0); }
+  Last last() override { return {}; }
+
+ private:
+  plugins::ProfilerPause pause_ = nullptr;
+};
+
+Result<std::vector<const cuda::Gpu*>> chosen_gpus(const cuda::Machine& machine,
+                                                  const std::vector<std::string>& names) {
+  std::vector<const cuda::Gpu*> out;
+  for (const auto& gpu : machine.gpus)
+    if (names.empty()) out.push_back(&gpu);
+  for (const auto& name : names) {
+    const auto number = parse_int<int>(name.starts_with("GPU") ? name.substr(3) : name);
+    const auto at =
+        std::ranges::find_if(machine.gpus, [&](const auto& g) { return number && g.index == *number; });
+    if (at == machine.gpus.end())
+      return tl::unexpected(
+          usage(fmt::format("tune: there is no GPU '{}' among {}", printable(name), machine.gpus.size()),
+                "give CUDA's numbers, such as 0,1"));
+    if (std::ranges::find(out, &*at) == out.end()) out.push_back(&*at);
+  }
+  if (out.size() < 2)
+    return fail(Errc::unsupported, "tune: {} GPU(s): collectives need two or more", out.size());
+  return out;
+}
+
+std::optional<double> free_megabytes(const TuneMachine& m) {
+  std::size_t free = 0, total = 0;
+  if (!m.machine->use(*m.gpus.front()) || m.machine->driver.f.mem_info(&free, &total) != cuda::api::kSuccess)
+    return std::nullopt;
+  return static_cast<double>(free) / 1e6;
+}
+
+Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
+  nccl::GroupOptions options;
+  options.buffer_bytes = buffer_bytes;
+  options.min_ctas = options.max_ctas = level.ctas;
+  const auto before = free_megabytes(m);
+  auto group = nccl::Group::make(m.library, *m.machine, m.gpus, options);
+  if (!group) return tl::unexpected(group.error());
+  // Connections are made, and paid for, by the first collective.
+  coll::Question q;
+  q.bytes = std::min<std::size_t>(buffer_bytes, 1 << 20);
+  if (auto first = (*group)->run(q, 1, coll::Mode::back_to_back); !first)
+    return tl::unexpected(first.error());
+  const auto after = free_megabytes(m);
+  m.megabytes.push_back(before && after
+                            ? std::optional(*before - *after - 2e-6 * static_cast<double>(buffer_bytes))
+                            : std::nullopt);
+  m.levels.push_back(level);
+  m.groups.push_back(std::move(*group));
+  return {};
+}
+
+}  // namespace
+
+Result<TunePlan> plan_of(const TuneOptions& options) {
+  TunePlan plan;
+  for (const auto& name : options.collectives) {
+    const auto collective = tune::collective_from(name);
+    if (!collective)
+      return tl::unexpected(usage(fmt::format("tune: there is no collective '{}'", printable(name)),
+                                  "all_reduce all_gather reduce_scatter broadcast reduce all_to_all"));
+    if (std::ranges::find(plan.collectives, *collective) == plan.collectives.end())
+      plan.collectives.push_back(*collective);
+  }
+  auto sizes = sizes_from(options.sizes);
+  if (!sizes) return tl::unexpected(sizes.error());
+  plan.sizes = std::move(*sizes);
+  for (std::size_t i = 0; options.held_back && i + 1 < plan.sizes.size(); ++i)
+    plan.held_back.push_back((plan.sizes[i] + plan.sizes[i + 1]) / 2 / 64 * 64);
+  const auto type = coll::type_from(options.type);
+  if (!type)
+    return tl::unexpected(usage(fmt::format("tune: there is no data type '{}'", printable(options.type)),
+                                "float32 bfloat16 float16"));
+  plan.measurer.type = *type;
+  plan.measurer.mode = options.mode == "graph"    ? tune::LaunchMode::graph
+                       : options.mode == "stream" ? tune::LaunchMode::stream
+                                                  : tune::LaunchMode::automatic;
+  return plan;
+}
+
+Result<std::string> find_plugin(const std::string& named, const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!named.empty()) {
+    const auto path = fs::canonical(named, error);
+    if (error) return tl::unexpected(usage(fmt::format("{}: {}", printable(named), error.message())));
+    return path.string();
+  }
+  std::vector<fs::path> folders;
+  if (const char* folder = std::getenv("TOPOTUNE_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
+    folders.emplace_back(folder);
+  if (const auto self = fs::read_symlink("/proc/self/exe", error); !error) {
+    folders.push_back(self.parent_path());
+    folders.push_back(self.parent_path().parent_path() / "lib" / "topotune");
+    folders.push_back(self.parent_path().parent_path() / "lib");
+  }
+  for (const auto& folder : folders) {
+    const auto path = fs::canonical(folder / file, error);
+    if (!error) return path.string();
+  }
+  auto missing = Error{Errc::not_found, fmt::format("{} is not beside this program", file), {}, {}, {}, {}};
+  missing.hint = "set TOPOTUNE_PLUGIN_DIR to its folder";
+  return tl::unexpected(missing);
+}
+
+Result<void> prepare_environment(const std::string& plugin, const std::string& table) {
+  for (const char* name : {"NCCL_ALGO", "NCCL_PROTO", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS",
+                           "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0')
+      return tl::unexpected(
+          usage(fmt::format("tune: {}={} decides what is to be measured", name, printable(value)),
+                fmt::format("unset {}", name)));
+  }
+  for (const char* name : {"TOPOTUNE_TUNER_TABLE", "TOPOTUNE_TUNER_HASH"}) ::unsetenv(name);
+  if (!table.empty()) ::setenv("TOPOTUNE_TUNER_TABLE", table.c_str(), 1);
+  if (!plugin.empty()) ::setenv("NCCL_TUNER_PLUGIN", plugin.c_str(), 1);
+  return {};
+}
+
+std::vector<coll::Backend*> TuneMachine::backends() const {
+  std::vector<coll::Backend*> out;
+  for (const auto& group : groups) out.push_back(group.get());
+  return out;
+}
+
+Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
+                                                       const std::function<void(const std::string&)>& step) {
+  step("opening the GPUs");
+  auto machine = cuda::open_machine([](const std::string&) { return std::string(); });
+  if (!machine) return tl::unexpected(machine.error());
+  step("loading NCCL");
+  auto library = nccl::Library::load();
+  if (!library) return tl::unexpected(library.error());
+  auto out = std::make_unique<TuneMachine>();
+  out->library = std::move(*library);
+  out->machine = std::move(*machine);
+  if (out->library.version < 22200)
+    return fail(Errc::unsupported, "NCCL {} shows its tuner no costs (2.22 or later)",
+                out->library.version_text());
+  auto gpus = chosen_gpus(*out->machine, request.gpus);
+  if (!gpus) return tl::unexpected(gpus.error());
+  out->gpus = std::move(*gpus);
+  for (const auto& level : request.levels) {
+    step(fmt::format("communicators with {}", level.ctas ? fmt::format("{} thread blocks", *level.ctas)
+                                                         : std::string("NCCL's own settings")));
+    if (auto added = add_level(*out, level, request.buffer_bytes); !added) {
+      if (out->groups.empty()) return tl::unexpected(added.error());
+      out->notes.push_back(
+          fmt::format("{} thread blocks are left out: {}", level.ctas.value_or(0), added.error().text));
+      continue;
+    }
+    if (out->groups.size() > 1 || (request.plugin.empty() && request.profiler.empty())) continue;
+    auto steering = request.profiler.empty() ? TunerSteering::open(request.plugin)
+                                             : ProfilerSwitch::open(request.profiler);
+    if (!steering) return tl::unexpected(steering.error());
+    out->steering = std::move(*steering);
+  }
+  return out;
+}
+
+}  // namespace topotune::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/device.h"
+#include "nccl/group.h"
+#include "nccl/library.h"
+#include "tune/backend_measurer.h"
+
+namespace topotune::cli {
+
+struct TuneOptions {
+  std::vector<std::string> collectives{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                       "broadcast"};
+  std::string sizes = "1K:1G";  // FIRST:LAST in powers of two, or a list
+  std::vector<std::string> gpus;
+  double budget = 120;   // seconds
+  std::string out;       // the table; "" none
+  std::string check;     // a table: its columns beside the default's
+  std::string overhead;  // a profiler plugin: its columns beside none
+  std::string plugin;    // the tuner plugin; "" looked for
+  std::string type = "float32";
+  std::string mode = "auto";
+  int sm_budget = 32;
+  int pairs = 21;
+  double margin_percent = 1;
+  bool held_back = false;
+};
+
+// What is measured, understood.
+struct TunePlan {
+  std::vector<tune::Collective> collectives;
+  std::vector<std::uint64_t> sizes, held_back;
+  tune::BackendMeasurer::Options measurer;
+};
+Result<TunePlan> plan_of(const TuneOptions& options);
+
+// One of our plugins: as named, or beside this program, in ../lib/topotune, or in TOPOTUNE_PLUGIN_DIR.
+Result<std::string> find_plugin(const std::string& named, const std::string& file);
+
+// Variables that would decide what is to be found out. NCCL_TUNER_PLUGIN is set to `plugin`.
+Result<void> prepare_environment(const std::string& plugin, const std::string& table);
+
+// The communicators of all levels, with the plugin that steers them.
+struct TuneMachine {
+  nccl::Library library;
+  std::unique_ptr<cuda::Machine> machine;
+  std::vector<const cuda::Gpu*> gpus;
+  std::vector<tune::Level> levels;
+  std::vector<std::unique_ptr<nccl::Group>> groups;
+  std::vector<std::optional<double>>
+      megabytes;  // GPU memory that a level's communicator takes, beside the buffers
+  std::unique_ptr<tune::Steering> steering;
+  std::vector<std::string> notes;
+
+  std::vector<coll::Backend*> backends() const;
+};
+struct MachineRequest {
+  std::vector<std::string> gpus;  // "0", "GPU1"; none: all
+  std::vector<tune::Level> levels;
+  std::size_t buffer_bytes = 0;
+  std::string plugin;    // tuner plugin that NCCL was told to load; "" none
+  std::string profiler;  // profiler plugin to switch; "" none
+};
+Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
+                                                       const std::function<void(const std::string&)>& step);
+
+}  // namespace topotune::cli

@@ -1,0 +1,274 @@
+// libnccl-profiler-topotune.so: the profiler interfaces v1 to v6 of NCCL over one kind of event. Handles are
+// numbers, not pointers: one that comes late, twice or from another process is looked up, never followed.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "plugins/profiler.h"
+#include "plugins/profiler_api.h"
+#include "plugins/profiler_control.h"
+
+#define TOPOTUNE_EXPORT __attribute__((visibility("default")))
+
+namespace topotune::plugins {
+
+namespace {
+
+constexpr unsigned kMostProfiles = 4096;
+std::atomic<Profile*> profiles[kMostProfiles];  // never taken out: handles stay valid until the process ends
+std::atomic<unsigned> used{0};
+std::atomic<int*> mask_of_nccl{nullptr};
+std::atomic<int> mask_when_running{0};
+std::atomic<bool> paused{false};
+std::once_flag cleaned;
+
+// 2 bits kind, 12 bits profile + 1, 48 bits number of the event; of a proxy operation: 1 bit direction, 32
+// bits peer.
+enum class Handle : std::uint64_t { event = 0, send = 1, kernel = 2 };
+
+void* handle_of(Handle kind, unsigned profile, std::uint64_t payload) {
+  const auto word = static_cast<std::uint64_t>(kind) << 61 | std::uint64_t{profile + 1} << 48 |
+                    (payload & 0xffff'ffff'ffffu);
+  void* out = nullptr;
+  static_assert(sizeof out == sizeof word);
+  std::memcpy(&out, &word, sizeof out);
+  return out;
+}
+
+struct Looked {
+  Handle kind = Handle::event;
+  unsigned index = 0;
+  Profile* profile = nullptr;
+  std::uint64_t payload = 0;
+};
+Looked look(void* handle) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &handle, sizeof word);
+  Looked out;
+  const auto profile = static_cast<unsigned>(word >> 48 & 0x1fff);
+  out.kind = static_cast<Handle>(word >> 61);
+  out.payload = word & 0xffff'ffff'ffffu;
+  if (profile == 0 || profile > kMostProfiles) return out;
+  out.index = profile - 1;
+  out.profile = profiles[out.index].load(std::memory_order_acquire);
+  return out;
+}
+
+void say(Logger log, const std::string& text) {
+  if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune profiler: %s", text.c_str());
+}
+
+// A context is the number of its profile + 1, as a pointer.
+Rc init(void** context, int* mask, const CommFacts& facts, Logger log) noexcept {
+  if (context == nullptr) return kSuccess;
+  *context = nullptr;
+  try {
+    const auto settings = ProfilerSettings::from_environment();
+    std::call_once(cleaned, [&] { remove_stale(settings.folder); });
+    const unsigned index = used.fetch_add(1);
+    if (index >= kMostProfiles) {
+      used.store(kMostProfiles);
+      say(log, "off for this communicator: more than 4096 in this process");
+      return kSuccess;
+    }
+    auto* profile = new Profile;
+    if (const auto why = profile->open(settings, facts, mask); !why.empty()) {
+      delete profile;
+      say(log, "off: " + why);
+      return kSuccess;
+    }
+    profile->pause(paused.load());
+    profiles[index].store(profile, std::memory_order_release);
+    mask_of_nccl.store(mask);
+    if (mask != nullptr) mask_when_running.store(__atomic_load_n(mask, __ATOMIC_RELAXED));
+    if (paused.load() && mask != nullptr) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
+    *context = handle_of(Handle::event, index, 0);
+    say(log, "records communicator " + std::to_string(facts.comm) + " rank " + std::to_string(facts.rank));
+  } catch (...) {
+    if (log != nullptr)
+      log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune profiler: off: out of memory");
+  }
+  return kSuccess;
+}
+
+Rc finalize(void* context) {
+  if (auto* profile = look(context).profile) profile->close();
+  return kSuccess;
+}
+
+std::uint8_t index_of(const char* text, const char* const* names, std::size_t count) {
+  if (text == nullptr) return kUnknown;
+  for (std::size_t i = 0; i < count; ++i)
+    if (std::strcmp(text, names[i]) == 0) return static_cast<std::uint8_t>(i);
+  return kUnknown;
+}
+
+constexpr const char* kTypes[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+                                  "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
+                                  "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+constexpr std::uint8_t kTypeBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+constexpr const char* kAlgorithms[] = {"TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
+                                       "NVLS_TREE", "PAT"};
+constexpr const char* kProtocols[] = {"LL", "LL128", "SIMPLE"};
+
+std::uint8_t function_of(const char* name) {
+  return index_of(name, kProfileFunctions, kProfileFunctionCount);
+}
+std::uint8_t function_of(std::uint8_t number) { return number; }
+std::uint8_t type_of(const char* name) { return index_of(name, kTypes, std::size(kTypes)); }
+std::uint8_t type_of(std::uint8_t number) { return number; }
+std::uint8_t algorithm_of(const char* name) { return index_of(name, kAlgorithms, std::size(kAlgorithms)); }
+std::uint8_t algorithm_of(std::uint8_t number) { return number; }
+std::uint8_t protocol_of(const char* name) { return index_of(name, kProtocols, std::size(kProtocols)); }
+std::uint8_t protocol_of(std::uint8_t number) { return number; }
+
+std::uint64_t bytes_of(std::size_t count, std::uint8_t type) {
+  return type < std::size(kTypeBytes) ? count * kTypeBytes[type] : 0;
+}
+
+template <class Coll>
+Event event_of_collective(const Coll& c) {
+  Event e;
+  e.kind = ProfileKind::collective;
+  e.function = function_of(c.function), e.datatype = type_of(c.datatype);
+  e.algorithm = algorithm_of(c.algorithm), e.protocol = protocol_of(c.protocol);
+  e.channels = c.channels, e.warps = c.warps;
+  e.peer = c.root, e.number = c.number, e.bytes = bytes_of(c.count, e.datatype);
+  return e;
+}
+
+template <class P2p>
+Event event_of_p2p(const P2p& p) {
+  Event e;
+  e.kind = ProfileKind::point_to_point;
+  e.function = function_of(p.function), e.datatype = type_of(p.datatype);
+  if constexpr (requires { p.channels; }) e.channels = p.channels;
+  e.peer = p.peer, e.bytes = bytes_of(p.count, e.datatype);
+  return e;
+}
+
+template <class Descr>
+Rc start(void* context, void** handle, Descr* descr) {
+  if (handle == nullptr) return kSuccess;
+  *handle = nullptr;
+  if (descr == nullptr) return kSuccess;
+  const auto own = look(context);
+  if (own.profile == nullptr) return kSuccess;
+  switch (descr->type) {
+    case kColl:
+      if constexpr (requires { descr->coll.comm; }) own.profile->name(descr->coll.comm, descr->rank);
+      *handle = handle_of(Handle::event, own.index, own.profile->begin(event_of_collective(descr->coll)));
+      break;
+    case kP2p:
+      if constexpr (requires { descr->p2p.comm; }) own.profile->name(descr->p2p.comm, descr->rank);
+      *handle = handle_of(Handle::event, own.index, own.profile->begin(event_of_p2p(descr->p2p)));
+      break;
+    case kProxyOp:
+      // With PXN the work belongs to a rank of another process, whose peers are not this communicator's.
+      if (descr->proxy_op.is_send != 0) {
+        const bool foreign = descr->proxy_op.pid != ::getpid();
+        const auto peer = static_cast<std::uint32_t>(std::max(descr->proxy_op.peer, 0));
+        *handle = handle_of(Handle::send, own.index, (foreign ? 1ull << 32 : 0) | peer);
+      }
+      break;
+    case kProxyStep:
+      if (look(descr->parent).kind == Handle::send) *handle = descr->parent;
+      break;
+    case kKernelCh:
+      if constexpr (requires { descr->kernel.timer; }) {
+        const auto parent = look(descr->parent);
+        if (parent.profile == nullptr || parent.kind != Handle::event || parent.payload == 0) break;
+        parent.profile->kernel(parent.payload, descr->kernel.timer, false);
+        *handle = handle_of(Handle::kernel, parent.index, parent.payload);
+      }
+      break;
+    default:
+      if constexpr (requires { descr->ce; }) {
+        if (descr->type != kCeColl) break;
+        Event e;
+        e.kind = ProfileKind::copy_engine;
+        e.function = function_of(descr->ce.function), e.datatype = type_of(descr->ce.datatype);
+        e.peer = descr->ce.root, e.number = descr->ce.number, e.bytes = bytes_of(descr->ce.count, e.datatype);
+        *handle = handle_of(Handle::event, own.index, own.profile->begin(e));
+      }
+      break;
+  }
+  return kSuccess;
+}
+
+Rc stop(void* handle) {
+  const auto at = look(handle);
+  if (at.profile != nullptr && at.kind == Handle::event && at.payload != 0) at.profile->end(at.payload);
+  return kSuccess;
+}
+
+Rc record(void* handle, int state, StateArgs* args) {
+  if (args == nullptr || (state != kSendWait && state != kKernelChStop)) return kSuccess;
+  const auto at = look(handle);
+  if (at.profile == nullptr) return kSuccess;
+  if (state == kKernelChStop && at.kind == Handle::kernel) at.profile->kernel(at.payload, args->timer, true);
+  if (state == kSendWait && at.kind == Handle::send) {
+    if (at.payload >> 32 != 0)
+      at.profile->sent_for_others(args->bytes);
+    else
+      at.profile->sent(static_cast<std::uint32_t>(at.payload), args->bytes);
+  }
+  return kSuccess;
+}
+
+template <int Abi>
+Rc init_unnamed(void** context, int* mask) {
+  CommFacts facts;
+  facts.abi = Abi;
+  return init(context, mask, facts, nullptr);
+}
+
+Rc init_v4(void** context, int* mask, const char* name, std::uint64_t comm, int nodes, int ranks, int rank,
+           Logger log) {
+  return init(context, mask, {comm, name, nodes, ranks, rank, 4}, log);
+}
+
+template <int Abi>
+Rc init_named(void** context, std::uint64_t comm, int* mask, const char* name, int nodes, int ranks, int rank,
+              Logger log) {
+  return init(context, mask, {comm, name, nodes, ranks, rank, Abi}, log);
+}
+
+}  // namespace
+
+}  // namespace topotune::plugins
+
+namespace plugins = topotune::plugins;
+
+extern "C" {
+TOPOTUNE_EXPORT extern plugins::ProfilerUnnamed<plugins::DescrV1> ncclProfiler_v1;
+TOPOTUNE_EXPORT extern plugins::ProfilerUnnamed<plugins::DescrV2> ncclProfiler_v2;
+TOPOTUNE_EXPORT extern plugins::ProfilerUnnamed<plugins::DescrV3> ncclProfiler_v3;
+TOPOTUNE_EXPORT extern plugins::ProfilerV4 ncclProfiler_v4;
+TOPOTUNE_EXPORT extern plugins::ProfilerNamed<plugins::DescrV5> ncclProfiler_v5;
+TOPOTUNE_EXPORT extern plugins::ProfilerNamed<plugins::DescrV6> ncclProfiler_v6;
+plugins::ProfilerUnnamed<plugins::DescrV1> ncclProfiler_v1 = {
+    "topotune", plugins::init_unnamed<1>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
+plugins::ProfilerUnnamed<plugins::DescrV2> ncclProfiler_v2 = {
+    "topotune", plugins::init_unnamed<2>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
+plugins::ProfilerUnnamed<plugins::DescrV3> ncclProfiler_v3 = {
+    "topotune", plugins::init_unnamed<3>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
+plugins::ProfilerV4 ncclProfiler_v4 = {"topotune",    plugins::init_v4, plugins::start,
+                                       plugins::stop, plugins::record,  plugins::finalize};
+plugins::ProfilerNamed<plugins::DescrV5> ncclProfiler_v5 = {
+    "topotune", plugins::init_named<5>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
+plugins::ProfilerNamed<plugins::DescrV6> ncclProfiler_v6 = {
+    "topotune", plugins::init_named<6>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
+
+TOPOTUNE_EXPORT void topotune_profiler_pause(int pause) {
+  plugins::paused = pause != 0;
+  for (auto& slot : plugins::profiles)
+    if (auto* profile = slot.load(std::memory_order_acquire)) profile->pause(pause != 0);
+  int* mask = plugins::mask_of_nccl.load();
+  if (mask != nullptr)
+    __atomic_store_n(mask, pause != 0 ? 0 : plugins::mask_when_running.load(), __ATOMIC_RELAXED);
+}
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tune/table.h"
+
+namespace topotune::tune {
+
+// The regions of one communicator's shape, ready to be asked: no allocation, no lock, a few nanoseconds.
+class Decider {
+ public:
+  Decider() = default;
+  Decider(const Table& table, std::size_t ranks, std::size_t nodes);
+
+  // Null: the table says nothing, NCCL decides. `function` is NCCL's ncclFunc_t.
+  const Choice* choice(int function, std::uint64_t bytes) const;
+  std::size_t regions() const;
+
+ private:
+  struct Row {
+    std::uint64_t from = 0, to = 0;
+    Choice choice;
+  };
+  std::array<std::vector<Row>, kTunedCollectives> rows_;
+};
+
+// What became of a choice in NCCL's cost table.
+enum class Applied { nothing, channels_only, forced, unusable };
+
+// Writes a choice into NCCL's table of microseconds (`costs`: algorithms x protocols, negative = not
+// possible) and channel count. An entry that is not possible stays so, and then nothing at all is changed.
+Applied apply(const Choice& choice, float* costs, int algorithms, int protocols, int* channels);
+
+// The entry that NCCL itself would take: the smallest that is not negative, the first of equals.
+Choice cheapest(const float* costs, int algorithms, int protocols);
+
+}  // namespace topotune::tune

@@ -1,0 +1,368 @@
+#include "tune/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "measure/statistics.h"
+
+namespace topotune::tune {
+
+namespace {
+
+double median(const std::vector<double>& values) { return measure::median_of(values).value_or(HUGE_VAL); }
+
+struct Runner {
+  Candidate candidate;
+  std::vector<double> samples;
+};
+
+// Key of what was seen of a candidate at other sizes.
+using Key = std::tuple<Collective, std::size_t, int, int, int>;
+Key key_of(Collective collective, const Candidate& c) {
+  return {collective, c.level, c.choice.algorithm, c.choice.protocol, c.choice.channels};
+}
+
+class Search {
+ public:
+  Search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks)
+      : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
+
+  SearchResult run() {
+    const std::size_t cells = o_.collectives.size() * o_.sizes.size();
+    std::size_t done = 0;
+    for (const auto bytes : o_.sizes) {  // small ones first: all collectives get their share
+      for (const auto collective : o_.collectives) {
+        if (hooks_.stop()) out_.interrupted = true;
+        if (out_.interrupted) break;
+        const double left = o_.budget_seconds - spent();
+        if (left <= 0) {
+          out_.out_of_time = true;
+          break;
+        }
+        share_end_ = spent() + 3 * left / static_cast<double>(cells - done);
+        hooks_.progress(std::string(name_of(collective)) + " " + std::to_string(bytes));
+        out_.cells.push_back(cell({collective, bytes}));
+        ++done;
+      }
+    }
+    out_.seconds = spent();
+    return std::move(out_);
+  }
+
+ private:
+  double spent() const { return hooks_.now() - start_; }
+  bool over() const { return hooks_.stop() || spent() > std::min(share_end_, o_.budget_seconds * 1.02); }
+
+  // One sample of each, in turns; false when the cell is to be given up.
+  bool rounds(CellResult& r, std::vector<Runner>& runners, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      for (auto& runner : runners) {
+        const auto got = m_.sample(r.cell, runner.candidate);
+        if (!got) return r.failed = got.error().text, false;
+        runner.samples.push_back(*got);
+      }
+      if (over()) break;
+    }
+    return true;
+  }
+
+  bool warm(CellResult& r, const Candidate& c) {
+    const auto got = m_.sample(r.cell, c);
+    if (!got) r.failed = got.error().text;
+    return got.has_value();
+  }
+
+  // Combinations that are possible, and that the model does not rule out.
+  std::vector<Runner> first_field(CellResult& r) {
+    std::vector<Runner> out;
+    double best = HUGE_VAL;
+    std::vector<std::pair<Candidate, std::optional<double>>> all;
+    for (std::size_t level = 0; level < m_.levels().size(); ++level) {
+      all.push_back({{level, {}}, std::nullopt});
+      if (!m_.steerable(r.cell.collective)) continue;
+      const auto costs = m_.costs(r.cell, level);
+      if (!costs) return r.failed = costs.error().text, out;
+      if (level == 0) r.default_choice = costs->chosen;
+      for (int a = 0; a < costs->algorithms; ++a) {
+        for (int p = 0; p < costs->protocols; ++p) {
+          if (costs->microseconds[static_cast<std::size_t>(a * costs->protocols + p)] < 0) continue;
+          const Candidate c{level, {a, p, 0}};
+          all.push_back(
+              {c, extrapolated(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes))});
+          if (all.back().second) best = std::min(best, *all.back().second);
+        }
+      }
+    }
+    for (const auto& [candidate, expected] : all) {
+      if (expected && *expected > kHopeless * best)
+        ++r.left_out;
+      else
+        out.push_back({candidate, {}});
+    }
+    return out;
+  }
+
+  void note(const CellResult& r, const std::vector<Runner>& runners) {
+    for (const auto& runner : runners)
+      seen_[key_of(r.cell.collective, runner.candidate)].push_back(
+          {static_cast<double>(r.cell.bytes), median(runner.samples)});
+  }
+
+  bool measure_field(CellResult& r, std::vector<Runner>& field) {
+    for (std::size_t i = 0; i < field.size(); ++i) {
+      if (!warm(r, field[i].candidate)) return false;
+      if (i >= 1 && over()) field.resize(i + 1);  // no time for the others
+    }
+    r.measured += field.size();
+    if (!rounds(r, field, o_.screen)) return false;
+    note(r, field);
+    while (field.size() > 2 && !over()) {
+      std::vector<double> medians;
+      for (const auto& runner : field) medians.push_back(median(runner.samples));
+      const auto keep = better_half(medians, 0.01);
+      if (keep.size() == field.size()) break;
+      std::vector<Runner> next;
+      for (const auto i : keep) next.push_back(std::move(field[i]));
+      field = std::move(next);
+      if (!rounds(r, field, o_.screen)) return false;
+    }
+    std::ranges::sort(field, {}, [](const Runner& x) { return median(x.samples); });
+    return true;
+  }
+
+  // The best combinations of a level with other channel counts; the fewest channels that are as good win.
+  std::optional<Candidate> best_of_level(CellResult& r, const std::vector<Runner>& field, std::size_t level) {
+    std::vector<Runner> mine;
+    for (const auto& runner : field)
+      if (runner.candidate.level == level) mine.push_back(runner);
+    std::ranges::sort(mine, {}, [](const Runner& x) { return median(x.samples); });
+    if (mine.empty()) return std::nullopt;
+    // NCCL's own choice says the same as the combination that it stands for.
+    if (mine.size() > 1 && mine[0].candidate.choice.algorithm == kNcclChooses &&
+        mine[1].candidate.choice.algorithm == r.default_choice.algorithm)
+      std::swap(mine[0], mine[1]);
+    if (!m_.steerable(r.cell.collective) || over()) return mine[0].candidate;
+    std::vector<Runner> variants;
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, mine.size()); ++i) {
+      const auto choice = mine[i].candidate.choice;
+      if (choice.algorithm == kNcclChooses || median(mine[i].samples) > 1.1 * median(mine[0].samples))
+        continue;
+      for (const int channels : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
+        const int most = m_.levels()[level].ctas.value_or(24);
+        if (channels > most) break;
+        Candidate c{level, {choice.algorithm, choice.protocol, channels}};
+        const auto expected =
+            extrapolated(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes));
+        if (expected && *expected > kHopeless * median(mine[0].samples)) continue;
+        variants.push_back({c, {}});
+      }
+      variants.push_back({mine[i].candidate, {}});
+    }
+    if (variants.empty()) return mine[0].candidate;
+    if (!measure_field(r, variants)) return std::nullopt;
+    const double best = median(variants[0].samples);
+    const Runner* chosen = &variants[0];
+    for (const auto& v : variants) {
+      if (median(v.samples) > 1.004 * best) continue;
+      const int a = v.candidate.choice.channels, b = chosen->candidate.choice.channels;
+      if (a > 0 && (b == 0 || a < b)) chosen = &v;
+    }
+    return chosen->candidate;
+  }
+
+  bool compare(CellResult& r, const Candidate& c) {
+    std::vector<Runner> pair{{{0, {}}, {}}, {c, {}}};
+    if (!warm(r, pair[0].candidate) || !warm(r, c)) return false;
+    std::optional<Ratio> ratio;
+    for (int part = 0; part < 3; ++part) {
+      if (part > 0 && (hooks_.stop() || spent() > o_.budget_seconds)) break;
+      for (std::size_t i = 0; i < o_.decide && (i < 7 || !over()); ++i) {
+        // A B, B A, A B: neither one always comes first.
+        std::swap(pair[0], pair[1]);
+        if (!rounds(r, pair, 1)) return false;
+      }
+      if (pair[0].candidate == c) std::swap(pair[0], pair[1]);
+      ratio = paired_ratio(pair[0].samples, pair[1].samples);
+      if (!ratio) return r.failed = "too few samples", false;
+      if (judge(*ratio, o_.margin, o_.tolerance) != Judged::unclear) break;
+    }
+    r.levels.push_back({c, *ratio, std::move(pair[0].samples), std::move(pair[1].samples)});
+    return true;
+  }
+
+  CellResult cell(const Cell& cell) {
+    CellResult r;
+    r.cell = cell;
+    auto field = first_field(r);
+    if (!r.failed.empty() || !measure_all(r, field)) return r;
+    return r;
+  }
+
+  bool measure_all(CellResult& r, std::vector<Runner>& field) {
+    // Halved within each level, so that each one has its best.
+    for (std::size_t level = 0; level < m_.levels().size(); ++level) {
+      std::vector<Runner> mine;
+      for (const auto& runner : field)
+        if (runner.candidate.level == level) mine.push_back(runner);
+      if (mine.empty()) continue;
+      if (!measure_field(r, mine)) return false;
+      const auto best = best_of_level(r, mine, level);
+      if (!r.failed.empty()) return false;
+      if (!best || is_default(r, *best)) continue;
+      if (!compare(r, *best)) return false;
+      if (!more_of_level(r, level, *best)) return false;
+    }
+    return true;
+  }
+
+  // NCCL's own choice in the default communicator: there is nothing to compare.
+  static bool is_default(const CellResult& r, const Candidate& c) {
+    if (c.level != 0 || c.choice.channels != 0) return false;
+    return c.choice.algorithm == kNcclChooses || (c.choice.algorithm == r.default_choice.algorithm &&
+                                                  c.choice.protocol == r.default_choice.protocol);
+  }
+
+  // Where the best of another level may be slower than the default, NCCL's choice for the default
+  // communicator with as many channels as that one has is tried, too.
+  bool more_of_level(CellResult& r, std::size_t level, const Candidate& best) {
+    if (level == 0 || !m_.steerable(r.cell.collective)) return true;
+    const auto judged = judge(r.levels.back().ratio, o_.margin, o_.tolerance);
+    if (judged == Judged::faster || judged == Judged::as_good || hooks_.stop()) return true;
+    for (const int channels : {24, 0}) {
+      const Candidate c{level, {r.default_choice.algorithm, r.default_choice.protocol, channels}};
+      if (c == best || r.default_choice.algorithm == kNcclChooses) continue;
+      if (!compare(r, c)) return false;
+      auto& mine = r.levels;
+      if (mine[mine.size() - 2].ratio.median > mine.back().ratio.median)
+        mine.pop_back();
+      else
+        mine.erase(mine.end() - 2);
+    }
+    return true;
+  }
+
+  static constexpr double kHopeless = 1.4;
+  Measurer& m_;
+  const SearchOptions& o_;
+  const Hooks& hooks_;
+  double start_, share_end_ = 0;
+  std::map<Key, std::vector<Seen>> seen_;
+  SearchResult out_;
+};
+
+const Compared* of_level(const CellResult& cell, std::size_t level) {
+  const auto at =
+      std::ranges::find_if(cell.levels, [&](const auto& c) { return c.candidate.level == level; });
+  return at == cell.levels.end() ? nullptr : &*at;
+}
+
+// What a cell gains at a level. At level 0 nothing is written where nothing is surely faster, so the gain
+// is 1.
+double gain_at(const CellResult& cell, std::size_t level, const SearchOptions& o) {
+  const auto* c = of_level(cell, level);
+  if (c == nullptr) return 1;
+  const auto judged = judge(c->ratio, o.margin, o.tolerance);
+  if (judged == Judged::faster) return c->ratio.median;
+  return level == 0 ? 1 : std::min(1.0, c->ratio.median);
+}
+
+std::uint64_t half_way(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(a) * static_cast<double>(b)));
+}
+
+void join_into(std::vector<Region>& out, const Region& r) {
+  if (!out.empty() && out.back().collective == r.collective && out.back().choice == r.choice &&
+      out.back().to + 1 == r.from) {
+    auto& last = out.back();
+    last.to = r.to;
+    last.ratio = std::min(last.ratio, r.ratio);
+    last.low = std::min(last.low, r.low);
+    last.high = std::max(last.high, r.high);
+  } else {
+    out.push_back(r);
+  }
+}
+
+}  // namespace
+
+std::vector<std::size_t> better_half(const std::vector<double>& medians, double close) {
+  std::vector<std::size_t> order(medians.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return medians[i]; });
+  if (order.size() < 2) return order;
+  std::size_t keep = (order.size() + 1) / 2;
+  while (keep < order.size() && medians[order[keep]] <= medians[order[0]] * (1 + close)) ++keep;
+  order.resize(keep);
+  return order;
+}
+
+std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes) {
+  if (seen.size() < 2) return std::nullopt;
+  const auto &a = seen[seen.size() - 2], &b = seen.back();
+  if (!(b.bytes > a.bytes)) return std::nullopt;
+  const double slope = std::max(0.0, (b.seconds - a.seconds) / (b.bytes - a.bytes));
+  return b.seconds + slope * (bytes - b.bytes);
+}
+
+SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks) {
+  return Search(measurer, options, hooks).run();
+}
+
+std::vector<LevelScore> score_levels(const SearchResult& result, const std::vector<Level>& levels,
+                                     const SearchOptions& options) {
+  std::vector<LevelScore> out;
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    LevelScore score;
+    score.level = level;
+    double sum = 0;
+    for (const auto& cell : result.cells) {
+      if (!cell.failed.empty() || (level > 0 && of_level(cell, level) == nullptr)) continue;
+      const double gain = gain_at(cell, level, options);
+      sum += std::log(gain);
+      ++score.cells;
+      score.faster += gain >= 1 + options.margin;
+      score.slower += gain < 1 - options.tolerance;
+    }
+    if (score.cells > 0) score.gain = std::exp(sum / static_cast<double>(score.cells));
+    out.push_back(score);
+  }
+  return out;
+}
+
+std::size_t best_level(const std::vector<LevelScore>& scores) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < scores.size(); ++i) {
+    if (scores[i].cells == 0 || scores[i].slower * 20 > scores[i].cells) continue;
+    if (scores[i].gain > scores[best].gain + 0.005) best = i;
+  }
+  return best;
+}
+
+std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
+                               const SearchOptions& options) {
+  std::vector<Region> out;
+  for (int k = 0; k < kTunedCollectives; ++k) {
+    std::vector<const CellResult*> cells;
+    for (const auto& cell : result.cells)
+      if (cell.cell.collective == static_cast<Collective>(k)) cells.push_back(&cell);
+    std::ranges::sort(cells, {}, [](const CellResult* c) { return c->cell.bytes; });
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto* c = of_level(*cells[i], level);
+      if (c == nullptr || !cells[i]->failed.empty() || c->candidate.choice == Choice{}) continue;
+      if (level == 0 && judge(c->ratio, options.margin, options.tolerance) != Judged::faster) continue;
+      const auto bytes = cells[i]->cell.bytes;
+      Region r;
+      r.collective = static_cast<Collective>(k);
+      r.from = i == 0 ? bytes : half_way(cells[i - 1]->cell.bytes, bytes) + 1;
+      r.to = i + 1 == cells.size() ? bytes : half_way(bytes, cells[i + 1]->cell.bytes);
+      r.ranks = static_cast<std::uint32_t>(ranks), r.nodes = static_cast<std::uint32_t>(nodes);
+      r.choice = c->candidate.choice;
+      r.ratio = c->ratio.median, r.low = c->ratio.low, r.high = c->ratio.high;
+      join_into(out, r);
+    }
+  }
+  return out;
+}
+
+}  // namespace topotune::tune

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tune/accept.h"
+#include "tune/measurer.h"
+
+namespace topotune::tune {
+
+struct SearchOptions {
+  std::vector<Collective> collectives;
+  std::vector<std::uint64_t> sizes;  // ascending
+  double budget_seconds = 120;
+  double margin = 0.01;     // a choice is taken when it is surely faster by more than this
+  double tolerance = 0.01;  // and kept out when it may be slower than the default by more than this
+  std::size_t screen = 3;   // samples of a candidate in the first round
+  std::size_t decide = 15;  // pairs of the last comparison, twice as many while it is unclear
+};
+
+struct Hooks {
+  std::function<double()> now;  // seconds, monotonic
+  std::function<bool()> stop = [] { return false; };
+  std::function<void(const std::string& what)> progress = [](const std::string&) {};
+};
+
+// A candidate against the default, measured in turns.
+struct Compared {
+  Candidate candidate;
+  Ratio ratio;
+  std::vector<double> standard, tuned;  // seconds, pair by pair
+};
+
+struct CellResult {
+  Cell cell;
+  Choice default_choice;  // what NCCL takes by itself
+  std::vector<Compared>
+      levels;                // the best of each level that was compared; level 0's may be the default itself
+  std::size_t measured = 0;  // candidates
+  std::size_t left_out = 0;  // that the model ruled out
+  std::string failed;        // why there is no result
+};
+
+struct SearchResult {
+  std::vector<CellResult> cells;
+  bool interrupted = false, out_of_time = false;
+  double seconds = 0;
+};
+
+// The next round's candidates of a successive halving: the better half by median time, and whatever is within
+// `close` of the best; never more than there were. Returns indices into `medians`, best first.
+std::vector<std::size_t> better_half(const std::vector<double>& medians, double close);
+
+// What a candidate will take, from its earlier sizes: through the last two, time = alpha + bytes / bandwidth.
+// Nothing with fewer than two.
+struct Seen {
+  double bytes = 0, seconds = 0;
+};
+std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes);
+
+// Measures all cells, ascending in size, within the time. An error of one cell is kept with it.
+SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks);
+
+// The communicator setting with the best mean gain over all cells, where cells that would be slower count
+// against it. A level that costs more thread blocks must be better by at least half a percent.
+struct LevelScore {
+  std::size_t level = 0;
+  double gain = 1;  // geometric mean of the ratios
+  std::size_t faster = 0, slower = 0, cells = 0;
+};
+std::vector<LevelScore> score_levels(const SearchResult& result, const std::vector<Level>& levels,
+                                     const SearchOptions& options);
+std::size_t best_level(const std::vector<LevelScore>& scores);
+
+// The regions of one level: neighbours with one choice are joined, borders lie half way (in the logarithm)
+// between measured sizes. At the default level only what is faster is written; at another one also what keeps
+// a size as good.
+std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
+                               const SearchOptions& options);
+
+}  // namespace topotune::tune

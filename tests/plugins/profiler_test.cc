@@ -1,0 +1,348 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "loader.h"
+#include "plugins/profile_format.h"
+#include "plugins/profiler_api.h"
+#include "plugins/profiler_control.h"
+
+namespace topotune::plugins {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files of a folder, read whole, in the order of their communicators.
+std::vector<std::vector<std::uint64_t>> files(const std::string& folder) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".ttprof") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::vector<std::uint64_t>> out;
+  for (const auto& path : paths) {
+    std::ifstream in(path, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(in), {});
+    std::vector<std::uint64_t> words(bytes.size() / 8);
+    std::memcpy(words.data(), bytes.data(), words.size() * 8);
+    out.push_back(std::move(words));
+  }
+  return out;
+}
+
+struct View {
+  const ProfileHeader& header;
+  const std::atomic<std::uint64_t>* sent;
+  const ProfileRecord* records;
+  explicit View(const std::vector<std::uint64_t>& words)
+      : header(*reinterpret_cast<const ProfileHeader*>(words.data())),
+        sent(reinterpret_cast<const std::atomic<std::uint64_t>*>(&header + 1)),
+        records(reinterpret_cast<const ProfileRecord*>(reinterpret_cast<const char*>(words.data()) +
+                                                       header.header_bytes)) {}
+};
+
+struct Scene {
+  loader::Folder folder;
+  loader::Variables variables;
+  Scene() {
+    variables.set("TOPOTUNE_PROFILER_DIR", folder.path);
+    variables.set("TOPOTUNE_PROFILER_RECORDS", "64");
+  }
+};
+
+DescrV5 coll(std::size_t count) {
+  DescrV5 d{};
+  d.type = kColl;
+  d.coll = {7, "AllReduce", nullptr, nullptr, count, 0, "ncclBfloat16", 24, 16, "RING", "LL128", nullptr};
+  return d;
+}
+
+TEST(Profiler, RecordsACollectiveThroughV5) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 0xabc, &mask, "training", 1, 4, 2, loader::log), 0);
+  ASSERT_NE(context, nullptr);
+  EXPECT_EQ(mask, 6);
+  auto d = coll(1000);
+  void* handle = nullptr;
+  ASSERT_EQ(p->start(context, &handle, &d), 0);
+  ASSERT_NE(handle, nullptr);
+  DescrV5 kernel{};
+  kernel.type = kKernelCh, kernel.parent = handle, kernel.kernel = {3, 5000};
+  void* timed = nullptr;
+  p->start(context, &timed, &kernel);
+  StateArgs args{};
+  args.timer = 9000;
+  p->record(timed, kKernelChStop, &args);
+  p->stop(timed);
+  EXPECT_EQ(p->stop(handle), 0);
+  EXPECT_EQ(p->finalize(context), 0);
+  EXPECT_EQ(p->stop(handle), 0);  // late: nothing happens
+  const auto all = files(scene.folder.path);
+  ASSERT_EQ(all.size(), 1u);
+  const View v(all[0]);
+  EXPECT_EQ(v.header.magic, kProfileMagic);
+  EXPECT_EQ(v.header.comm_id, 0xabcu);
+  EXPECT_EQ(v.header.ranks, 4u);
+  EXPECT_EQ(v.header.rank, 2u);
+  EXPECT_STREQ(v.header.comm_name, "training");
+  EXPECT_EQ(v.header.closed, 1u);
+  EXPECT_EQ(v.header.next, 1u);
+  const auto& r = v.records[0];
+  EXPECT_EQ(r.sequence, 1u);
+  EXPECT_EQ(r.bytes, 2000u);
+  EXPECT_EQ(r.function, 4);
+  EXPECT_EQ(r.algorithm, 1);
+  EXPECT_EQ(r.protocol, 1);
+  EXPECT_EQ(r.datatype, 9);
+  EXPECT_EQ(r.channels, 24);
+  EXPECT_GE(r.stop_ns, r.start_ns);
+  EXPECT_EQ(r.gpu_start_ns, 5000u);
+  EXPECT_EQ(r.gpu_stop_ns, 9000u);
+  EXPECT_EQ(v.header.totals[4][10].calls, 1u);
+  EXPECT_EQ(v.header.totals[4][10].bytes, 2000u);
+}
+
+template <class P, class D>
+void drive_unnamed(const char* symbol, D descr, std::uint64_t bytes) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<P>(symbol);
+  int mask = 0;
+  void *context = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&context, &mask), 0) << symbol;
+  p->start(context, &handle, &descr);
+  p->stop(handle);
+  D group{};
+  group.type = kGroup;
+  void* none = handle;
+  p->start(context, &none, &group);
+  EXPECT_EQ(none, nullptr) << symbol;
+  p->finalize(context);
+  const auto all = files(scene.folder.path);
+  ASSERT_EQ(all.size(), 1u) << symbol;
+  const View v(all[0]);
+  EXPECT_EQ(v.header.comm_id, 99u) << symbol;
+  EXPECT_EQ(v.header.rank, 3u) << symbol;
+  EXPECT_EQ(v.records[0].bytes, bytes) << symbol;
+  EXPECT_EQ(v.records[0].function, 4) << symbol;
+  EXPECT_EQ(v.records[0].protocol, 2) << symbol;
+}
+
+TEST(Profiler, OlderVersionsTellTheCommunicatorWithTheEvent) {
+  DescrV1 one{};
+  one.type = kColl, one.rank = 3;
+  one.coll.comm = 99, one.coll.function = 4, one.coll.count = 10, one.coll.datatype = 7,
+  one.coll.protocol = 2;
+  drive_unnamed<ProfilerUnnamed<DescrV1>>("ncclProfiler_v1", one, 40);
+  DescrV2 two{};
+  two.type = kColl, two.rank = 3;
+  two.coll.comm = 99, two.coll.function = "AllReduce", two.coll.count = 10, two.coll.datatype = "ncclFloat64";
+  two.coll.algorithm = "TREE", two.coll.protocol = "SIMPLE";
+  drive_unnamed<ProfilerUnnamed<DescrV2>>("ncclProfiler_v2", two, 80);
+  DescrV3 three{};
+  three.type = kColl, three.rank = 3;
+  three.coll.comm = 99, three.coll.function = "AllReduce", three.coll.count = 10,
+  three.coll.datatype = "ncclInt8";
+  three.coll.algorithm = nullptr, three.coll.protocol = "SIMPLE";
+  drive_unnamed<ProfilerUnnamed<DescrV3>>("ncclProfiler_v3", three, 10);
+}
+
+TEST(Profiler, BytesToPeersAreCountedBySteps) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 2, 4, 0, loader::log), 0);
+  EXPECT_EQ(mask, 2 | 4 | 8 | 16);  // several nodes
+  const auto send = [&](int peer, int pid, bool is_send, std::size_t bytes) {
+    DescrV6 op{};
+    op.type = kProxyOp, op.proxy_op = {pid, 0, peer, 1, 1, is_send ? 1 : 0};
+    void *operation = nullptr, *step = nullptr;
+    p->start(context, &operation, &op);
+    DescrV6 one{};
+    one.type = kProxyStep, one.parent = operation;
+    p->start(context, &step, &one);
+    StateArgs args{};
+    args.bytes = bytes;
+    p->record(step, kSendWait, &args);
+    p->record(step, 8, &args);  // another state: not counted
+    p->stop(step);
+    p->stop(operation);
+  };
+  send(3, ::getpid(), true, 1000), send(3, ::getpid(), true, 24), send(1, ::getpid(), false, 5);
+  send(2, ::getpid() + 1, true, 77), send(99, ::getpid(), true, 7);
+  p->finalize(context);
+  const auto all = files(scene.folder.path);
+  const View v(all.at(0));
+  EXPECT_EQ(v.sent[3], 1024u);
+  EXPECT_EQ(v.sent[1], 0u);
+  EXPECT_EQ(v.sent[2], 0u);
+  EXPECT_EQ(v.header.foreign, 77u);
+}
+
+TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_SAMPLE", "4");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
+  const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, &mask, nullptr, 5, 1, 2, 0, loader::log), 0);
+  const auto one = [&] {
+    DescrV4 d{};
+    d.type = kColl;
+    d.coll = {1, "Reduce", nullptr, nullptr, 1, 0, "ncclInt8", 1, 1, "TREE", "LL"};
+    void* handle = nullptr;
+    p->start(context, &handle, &d);
+    p->stop(handle);
+  };
+  std::string masks;
+  for (int i = 0; i < 9; ++i) one(), masks += (mask & kKernelCh) != 0 ? 'k' : '.';
+  EXPECT_EQ(masks, "...k...k.");
+  pause(1);
+  EXPECT_EQ(mask, 0);
+  for (int i = 0; i < 9; ++i) one();
+  EXPECT_EQ(mask, 0);
+  pause(0);
+  EXPECT_EQ(mask, 6);
+  p->finalize(context);
+}
+
+TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void *context = reinterpret_cast<void*>(5), *handle = reinterpret_cast<void*>(5);
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log), 0);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_EQ(mask, 0);
+  EXPECT_TRUE(loader::said("topotune profiler: off: /nowhere/"));
+  auto d = coll(1);
+  EXPECT_EQ(p->start(context, &handle, &d), 0);
+  EXPECT_EQ(handle, nullptr);
+}
+
+// Handles are looked up, never followed: none of these may do harm.
+TEST(Profiler, WildHandlesDoNoHarm) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  StateArgs args{};
+  std::uint64_t word = 1;
+  for (int i = 0; i < 10000; ++i) {
+    word = word * 6364136223846793005u + 1442695040888963407u;
+    void* wild = nullptr;
+    std::memcpy(&wild, &word, sizeof wild);
+    EXPECT_EQ(p->stop(wild), 0);
+    EXPECT_EQ(p->record(wild, i % 31, &args), 0);
+    DescrV5 d{};
+    d.type = kKernelCh, d.parent = wild;
+    void* handle = nullptr;
+    p->start(wild, &handle, &d);
+  }
+  EXPECT_EQ(p->record(nullptr, 9, nullptr), 0);
+  EXPECT_EQ(p->finalize(nullptr), 0);
+}
+
+TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5000; ++i) {
+        auto d = coll(static_cast<std::size_t>(1000 + t));
+        d.coll.channels = static_cast<std::uint8_t>(t);
+        void* handle = nullptr;
+        p->start(context, &handle, &d);
+        p->stop(handle);
+      }
+    });
+  }
+  // A reader that looks while they write.
+  for (int i = 0; i < 20; ++i) (void)files(scene.folder.path);
+  for (auto& thread : threads) thread.join();
+  p->finalize(context);
+  const auto all = files(scene.folder.path);
+  const View v(all.at(0));
+  EXPECT_EQ(v.header.next, 20000u);
+  EXPECT_EQ(v.header.totals[4][10].calls, 20000u);
+  int whole = 0;
+  for (int i = 0; i < 64; ++i) {
+    const auto& r = v.records[i];
+    if (r.sequence == 0) continue;
+    ++whole;
+    EXPECT_GT(r.sequence, 20000u - 5000u);
+    EXPECT_EQ(r.bytes, 2u * (1000u + r.channels));
+  }
+  EXPECT_GT(whole, 60);
+}
+
+TEST(Profiler, TheFileOutlivesAKilledJob) {
+  const Scene scene;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    void* handle = ::dlopen(TOPOTUNE_PROFILER, RTLD_NOW | RTLD_LOCAL);
+    auto* p = static_cast<ProfilerNamed<DescrV5>*>(::dlsym(handle, "ncclProfiler_v5"));
+    int mask = 0;
+    void *context = nullptr, *event = nullptr;
+    p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr);
+    auto d = coll(50);
+    p->start(context, &event, &d);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto all = files(scene.folder.path);
+  const View v(all.at(0));
+  EXPECT_EQ(v.header.pid, static_cast<std::uint64_t>(child));
+  EXPECT_EQ(v.header.closed, 0u);
+  EXPECT_EQ(v.records[0].bytes, 100u);
+  EXPECT_EQ(v.records[0].stop_ns, 0u);
+}
+
+TEST(Profiler, CostsLittle) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  auto d = coll(1000);
+  double best = 1e9;
+  for (int part = 0; part < 10; ++part) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20000; ++i) {
+      void* handle = nullptr;
+      p->start(context, &handle, &d);
+      p->stop(handle);
+    }
+    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+    best = std::min(best, spent.count() / 20000);
+  }
+  p->finalize(context);
+  std::printf("%.0f ns a collective\n", best);
+  EXPECT_LT(best, 5000);
+}
+
+}  // namespace
+}  // namespace topotune::plugins

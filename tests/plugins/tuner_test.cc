@@ -1,0 +1,349 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "loader.h"
+#include "plugins/tuner_api.h"
+#include "plugins/tuner_control.h"
+#include "tune/table.h"
+
+// What NCCL answers to plugins that ask for its version.
+extern "C" __attribute__((visibility("default"))) int ncclGetVersion(int* version) {
+  return *version = 22809, 0;
+}
+
+namespace topotune::plugins {
+namespace {
+
+constexpr int kAllReduce = 4;
+
+std::string table_text(const std::string& nccl = "2.28.9") {
+  return "topotune-tuning-table 1\nmachine test\nnccl " + nccl +
+         "\nregion all_reduce 1000 1999 2 1 Ring LL128 8 1.1 1.0 1.2\n"
+         "region all_reduce 2000 2999 2 1 Tree Simple * 1.1 1.0 1.2\n"
+         "region all_reduce 3000 3999 2 1 * * 12 1.1 1.0 1.2\n"
+         "region all_reduce 4000 4999 2 1 NVLS Simple 16 1.1 1.0 1.2\nend 4\n";
+}
+
+struct Job {
+  loader::Folder folder;
+  loader::Variables variables;
+  explicit Job(const std::string& text = table_text()) {
+    variables.set("TOPOTUNE_TUNER_TABLE", folder.write("table", text));
+    variables.set("TOPOTUNE_TUNER_SHM", folder.path);
+    variables.set("TOPOTUNE_TUNER_ACCEPT", "machine");
+  }
+};
+
+// NCCL's table: 7 x 3, of which NVLS and the collnets are not possible.
+struct Costs {
+  float at[7][3];
+  Costs() {
+    for (int a = 0; a < 7; ++a)
+      for (float& cost : at[a]) cost = a < 2 ? 10.0f : -1.0f;
+  }
+  float** table() { return reinterpret_cast<float**>(at); }
+  int changed() const {
+    int count = 0;
+    for (int a = 0; a < 7; ++a)
+      for (const float cost : at[a]) count += cost != (a < 2 ? 10.0f : -1.0f);
+    return count;
+  }
+};
+
+// v5 and v6 with `ranks` contexts of one communicator.
+struct Ranks {
+  TunerV5* tuner;
+  std::vector<void*> contexts;
+  Ranks(const loader::Library& library, std::size_t ranks, std::uint64_t id = 77,
+        const char* symbol = "ncclTunerPlugin_v5")
+      : tuner(library.get<TunerV5>(symbol)) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      NvlDomains domains{1, 2, 2};
+      TunerConstants constants{};
+      void* context = reinterpret_cast<void*>(1);
+      EXPECT_EQ(tuner->init(&context, id, ranks, 1, loader::log, &domains, &constants), 0);
+      contexts.push_back(context);
+    }
+  }
+  ~Ranks() {
+    for (void* c : contexts) EXPECT_EQ(tuner->finalize(c), 0);
+  }
+  int ask(std::uint64_t bytes, Costs& costs, int& channels, int function = kAllReduce, std::size_t rank = 0) {
+    return tuner->get_coll_info(contexts[rank], function, bytes, 1, costs.table(), 7, 3, 0, &channels);
+  }
+};
+
+TEST(Tuner, FollowsItsTableInV5AndV6) {
+  const Job job;
+  for (const char* symbol : {"ncclTunerPlugin_v5", "ncclTunerPlugin_v6"}) {
+    const loader::Library library(TOPOTUNE_TUNER);
+    Ranks ranks(library, 2, 77, symbol);
+    EXPECT_TRUE(loader::said("4 regions for 2 ranks on 1 node(s)")) << loader::lines.front();
+    Costs costs;
+    int channels = 0;
+    EXPECT_EQ(ranks.ask(1500, costs, channels), 0);
+    EXPECT_EQ(costs.at[1][1], 0);
+    EXPECT_EQ(costs.changed(), 1);
+    EXPECT_EQ(channels, 8);
+    EXPECT_TRUE(loader::said("in use"));
+    Costs second;
+    channels = 0;
+    EXPECT_EQ(ranks.ask(2500, second, channels, kAllReduce, 1), 0);
+    EXPECT_EQ(second.at[0][2], 0);
+    EXPECT_EQ(channels, 0);
+    Costs third;
+    EXPECT_EQ(ranks.ask(3500, third, channels), 0);
+    EXPECT_EQ(third.changed(), 0);
+    EXPECT_EQ(channels, 12);
+    // NVLS is not possible here: neither it nor its channel count is taken.
+    Costs fourth;
+    channels = 0;
+    EXPECT_EQ(ranks.ask(4500, fourth, channels), 0);
+    EXPECT_EQ(fourth.changed(), 0);
+    EXPECT_EQ(channels, 0);
+    // Outside of all regions, and functions that came after this plugin.
+    for (const auto& [bytes, function] :
+         {std::pair{999, kAllReduce}, {5000, kAllReduce}, {1500, 0}, {1500, 8}, {1500, -3}}) {
+      Costs none;
+      EXPECT_EQ(ranks.ask(static_cast<std::uint64_t>(bytes), none, channels, function), 0);
+      EXPECT_EQ(none.changed(), 0);
+    }
+    EXPECT_EQ(channels, 0);
+  }
+}
+
+TEST(Tuner, OlderNcclWithFewerAlgorithms) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2);
+  float costs[1][3] = {{10, 10, 10}};
+  int channels = 0;
+  EXPECT_EQ(ranks.tuner->get_coll_info(ranks.contexts[0], kAllReduce, 1500, 1,
+                                       reinterpret_cast<float**>(costs), 1, 3, 0, &channels),
+            0);
+  EXPECT_EQ(costs[0][0] + costs[0][1] + costs[0][2], 30);
+  EXPECT_EQ(channels, 0);
+}
+
+TEST(Tuner, V2ToV4NeedTheHash) {
+  Job job;
+  {
+    const loader::Library library(TOPOTUNE_TUNER);
+    void* context = nullptr;
+    auto* v4 = library.get<TunerV4>("ncclTunerPlugin_v4");
+    EXPECT_EQ(v4->init(2, 1, loader::log, &context), 0);
+    EXPECT_TRUE(loader::said("TOPOTUNE_TUNER_HASH is not set"));
+    EXPECT_EQ(v4->destroy(context), 0);
+  }
+  job.variables.set("TOPOTUNE_TUNER_HASH", tune::hash_text(tune::hash_of(table_text())));
+  const loader::Library library(TOPOTUNE_TUNER);
+  Costs costs;
+  int channels = 0;
+  void* context = nullptr;
+  auto* v3 = library.get<TunerV3>("ncclTunerPlugin_v3");
+  ASSERT_EQ(v3->init(2, 1, loader::log, &context), 0);
+  EXPECT_EQ(v3->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, &channels), 0);
+  EXPECT_EQ(costs.at[1][1], 0);
+  EXPECT_EQ(v3->destroy(context), 0);
+  auto* v4 = library.get<TunerV4>("ncclTunerPlugin_v4");
+  ASSERT_EQ(v4->init(2, 1, loader::log, &context), 0);
+  Costs fourth;
+  EXPECT_EQ(v4->get_coll_info(context, kAllReduce, 2500, 1, fourth.table(), 7, 3, 1, &channels), 0);
+  EXPECT_EQ(fourth.at[0][2], 0);
+  EXPECT_EQ(v4->destroy(context), 0);
+  auto* v2 = library.get<TunerV2>("ncclTunerPlugin_v2");
+  ASSERT_EQ(v2->init(2, 1, loader::log, &context), 0);
+  int algorithm = -1, protocol = -1;
+  channels = 0;
+  EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 1500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
+  EXPECT_EQ(algorithm, 1);
+  EXPECT_EQ(protocol, 1);
+  EXPECT_EQ(channels, 8);
+  // It cannot see whether NVLS is possible.
+  algorithm = protocol = -1, channels = 0;
+  EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 4500, 0, 1, 1, &algorithm, &protocol, &channels), 0);
+  EXPECT_EQ(algorithm, -1);
+  EXPECT_EQ(channels, 0);
+  EXPECT_EQ(v2->destroy(context), 0);
+}
+
+// The job must run as if there were no plugin, and one line must say why.
+TEST(Tuner, IsOffWithOneLine) {
+  struct Case {
+    const char* what;
+    std::string text, line;
+    const char* name = nullptr;
+    std::string value;
+  };
+  const auto good = table_text();
+  const std::vector<Case> cases{
+      {"truncated", good.substr(0, good.size() - 20), "the last line has no end", nullptr, ""},
+      {"hostile", "topotune-tuning-table 1\nset LD_PRELOAD 1\n", ":2: a table may not set 'LD_PRELOAD'",
+       nullptr, ""},
+      {"garbage", std::string(5000, '\xff') + "\n", "not plain ASCII", nullptr, ""},
+      {"empty", "", "the file is empty", nullptr, ""},
+      {"another NCCL", table_text("2.27.3"), "measured with NCCL 2.27.3, this is 2.28.9", nullptr, ""},
+      {"other hash", good, "the job wants 00", "TOPOTUNE_TUNER_HASH", "00"},
+      {"missing", good, "No such file", "TOPOTUNE_TUNER_TABLE", "/nowhere/table"},
+      {"a folder", good, "not a regular file", "TOPOTUNE_TUNER_TABLE", "/tmp"},
+      {"another machine", good, "measured on test, this machine has", "TOPOTUNE_TUNER_ACCEPT", "nothing"},
+      {"no shared memory", good, "No such file", "TOPOTUNE_TUNER_SHM", "/nowhere"},
+  };
+  for (const auto& c : cases) {
+    Job job(c.text);
+    if (c.name != nullptr) job.variables.set(c.name, c.value);
+    const loader::Library library(TOPOTUNE_TUNER);
+    {
+      Ranks ranks(library, 2);
+      Costs costs;
+      int channels = 0;
+      EXPECT_EQ(ranks.ask(1500, costs, channels), 0) << c.what;
+      EXPECT_EQ(costs.changed(), 0) << c.what;
+      EXPECT_EQ(channels, 0) << c.what;
+    }
+    EXPECT_TRUE(loader::said(c.line)) << c.what << ": " << loader::lines.front();
+    EXPECT_EQ(loader::lines.size(), 2u) << c.what;  // one a rank
+    EXPECT_TRUE(loader::said("topotune tuner: off: ")) << c.what;
+  }
+}
+
+TEST(Tuner, NothingIsDecidedUntilAllRanksOfTheNodeHaveTheTable) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  void* first = nullptr;
+  ASSERT_EQ(v5->init(&first, 5, 2, 1, loader::log, nullptr, nullptr), 0);
+  Costs costs;
+  int channels = 0;
+  EXPECT_EQ(v5->get_coll_info(first, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels), 0);
+  EXPECT_EQ(costs.changed(), 0);
+  EXPECT_TRUE(loader::said("off: 1 of this node's 2 ranks have the plugin"));
+  // A second library has read another table.
+  v5->finalize(first);
+  (void)!std::system(("rm -f " + job.folder.path + "/topotune-tuner-*").c_str());
+  void *a = nullptr, *b = nullptr;
+  ASSERT_EQ(v5->init(&a, 6, 2, 1, loader::log, nullptr, nullptr), 0);
+  const auto copy = job.folder.path + "/second.so";
+  (void)!std::system((std::string("cp ") + TOPOTUNE_TUNER + " " + copy).c_str());
+  loader::Variables other;
+  other.set("TOPOTUNE_TUNER_TABLE", job.folder.write("other", table_text() + "# other\n"));
+  const loader::Library second(copy.c_str());
+  auto* other_v5 = second.get<TunerV5>("ncclTunerPlugin_v5");
+  ASSERT_EQ(other_v5->init(&b, 6, 2, 1, loader::log, nullptr, nullptr), 0);
+  for (auto& [tuner, context] : {std::pair{v5, a}, {other_v5, b}}) {
+    EXPECT_EQ(tuner->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels), 0);
+    EXPECT_EQ(costs.changed(), 0);
+  }
+  EXPECT_TRUE(loader::said("the ranks of this node do not have the same table"));
+  v5->finalize(a);
+  other_v5->finalize(b);
+}
+
+TEST(Tuner, NullsDoNoHarm) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  EXPECT_EQ(v5->init(nullptr, 1, 2, 1, nullptr, nullptr, nullptr), 0);
+  void* context = nullptr;
+  EXPECT_EQ(v5->init(&context, 1, 1, 1, nullptr, nullptr, nullptr), 0);
+  Costs costs;
+  int channels = 0;
+  EXPECT_EQ(v5->get_coll_info(nullptr, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels), 0);
+  EXPECT_EQ(v5->get_coll_info(context, kAllReduce, 1500, 1, nullptr, 7, 3, 0, &channels), 0);
+  EXPECT_EQ(v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 0, 0, 0, &channels), 0);
+  EXPECT_EQ(v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, nullptr), 0);
+  EXPECT_EQ(v5->finalize(context), 0);
+  EXPECT_EQ(v5->finalize(nullptr), 0);
+  void* none = nullptr;  // no ranks, no nodes
+  EXPECT_EQ(v5->init(&none, 1, 0, 0, nullptr, nullptr, nullptr), 0);
+  EXPECT_EQ(v5->finalize(none), 0);
+}
+
+TEST(Tuner, IsSteeredByTheProgramThatMeasures) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2);
+  EXPECT_EQ(library.function<ControlVersion>("topotune_tuner_control")(), kControlVersion);
+  const auto force = library.function<Force>("topotune_tuner_force");
+  const auto last = library.function<Last>("topotune_tuner_last");
+  LastDecision seen;
+  Costs costs;
+  int channels = 0;
+  force(0, 2, 3);
+  ranks.ask(1500, costs, channels);
+  EXPECT_EQ(costs.at[0][2], 0);
+  EXPECT_EQ(costs.changed(), 1);
+  EXPECT_EQ(channels, 3);
+  last(&seen);
+  EXPECT_EQ(seen.calls, 1u);
+  EXPECT_EQ(seen.costs[0][2], 10);  // as NCCL had it
+  EXPECT_EQ(seen.bytes, 1500u);
+  force(4, 2, 3);
+  channels = 0;
+  Costs second;
+  ranks.ask(1500, second, channels);
+  last(&seen);
+  EXPECT_EQ(seen.unusable, 1u);
+  EXPECT_EQ(second.changed(), 0);
+  force(-1, -1, 0);  // NCCL alone, though the table has a line
+  ranks.ask(1500, second, channels);
+  EXPECT_EQ(second.changed(), 0);
+  library.function<Release>("topotune_tuner_release")();
+  ranks.ask(1500, second, channels);
+  EXPECT_EQ(second.at[1][1], 0);
+  last(&seen);
+  EXPECT_EQ(seen.applied, 1u);
+}
+
+TEST(Tuner, ManyCommunicatorsOfManyThreads) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 10; ++round) {
+        Ranks ranks(library, 2, static_cast<std::uint64_t>(1000 + t * 100 + round));
+        for (std::uint64_t i = 0; i < 2000; ++i) {
+          Costs costs;
+          int channels = 0;
+          const auto bytes = 900 + i % 1200;
+          if (ranks.ask(bytes, costs, channels, kAllReduce, i % 2) != 0) ++wrong;
+          const int expected = bytes < 1000 ? 0 : 1;
+          if (costs.changed() != expected || channels != (bytes >= 1000 && bytes < 2000 ? 8 : 0)) ++wrong;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+// Ten million decisions, or as many as two seconds allow.
+TEST(Tuner, Soak) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2);
+  const auto start = std::chrono::steady_clock::now();
+  std::uint64_t count = 0, taken = 0;
+  Costs costs;
+  while (count < 10'000'000 && std::chrono::steady_clock::now() - start < std::chrono::seconds(2)) {
+    for (int i = 0; i < 10000; ++i, ++count) {
+      int channels = 0;
+      costs.at[1][1] = 10;
+      ranks.ask(1000 + count % 4000, costs, channels);
+      taken += costs.at[1][1] == 0;
+    }
+  }
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+  EXPECT_NEAR(static_cast<double>(taken) / static_cast<double>(count), 0.25, 0.01);
+  RecordProperty("nanoseconds", static_cast<int>(spent.count() / static_cast<double>(count)));
+  std::printf("%.1f ns a decision, %.1f million\n", spent.count() / static_cast<double>(count),
+              1e-6 * static_cast<double>(count));
+}
+
+}  // namespace
+}  // namespace topotune::plugins

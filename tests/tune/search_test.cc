@@ -1,0 +1,231 @@
+#include "tune/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "measure/statistics.h"
+#include "tune/compare.h"
+#include "tune/decide.h"
+
+namespace topotune::tune {
+namespace {
+
+// A machine of formulas: 24 channels by default; more thread blocks give more bandwidth; LL is quick and
+// narrow.
+class Model : public Measurer {
+ public:
+  explicit Model(std::vector<Level> levels, double noise = 0.01)
+      : levels_(std::move(levels)), noise_(noise) {}
+  int ranks() const override { return 2; }
+  int nodes() const override { return 1; }
+  const std::vector<Level>& levels() const override { return levels_; }
+  bool steerable(Collective c) const override { return c != Collective::all_to_all; }
+
+  double seconds(const Cell& cell, const Candidate& c) const {
+    auto choice = c.choice;
+    if (choice.algorithm == kNcclChooses) choice = nccl(cell);
+    if (c.choice.channels == 0) choice.channels = 99;
+    const double channels = std::min(choice.channels, levels_[c.level].ctas.value_or(24));
+    const double alpha = choice.protocol == 0 ? 6e-6 : choice.protocol == 1 ? 9e-6 : 17e-6;
+    const double width = choice.protocol == 0 ? 0.35 : choice.protocol == 1 ? 0.93 : 1.0;
+    const double tree = choice.algorithm == 0 ? 0.9 : 1;
+    return alpha + static_cast<double>(cell.bytes) / (width * tree * 14e9 * channels);
+  }
+  // NCCL is wrong about LL128: it never takes it.
+  static Choice nccl(const Cell& cell) { return cell.bytes < (1 << 20) ? Choice{1, 0, 0} : Choice{1, 2, 0}; }
+
+  Result<Costs> costs(const Cell& cell, std::size_t) override {
+    Costs out{7, 3, std::vector<float>(21, -1.0f), nccl(cell)};
+    for (const int a : {0, 1})
+      for (const int p : {0, 1, 2})
+        out.microseconds[static_cast<std::size_t>(a * 3 + p)] = a == 0 && p == 1 ? -1.0f : 10.0f;
+    return out;
+  }
+  Result<double> sample(const Cell& cell, const Candidate& c) override {
+    if (failing && cell.bytes == 4096) return fail(Errc::io, "broken");
+    ++samples;
+    EXPECT_FALSE(c.choice.algorithm == 0 && c.choice.protocol == 1)
+        << "an entry that is not possible was measured";
+    const double t =
+        seconds(cell, c) * (1 + noise_ * random_.normal()) * (1 + 0.05 * std::sin(clock));  // drift
+    clock += t * 20 + 1e-4;
+    return t;
+  }
+  Result<bool> verify(const Cell&, const Candidate&) override { return true; }
+
+  double clock = 0;
+  int samples = 0;
+  bool failing = false;
+
+ private:
+  std::vector<Level> levels_;
+  double noise_;
+  measure::Random random_{7};
+};
+
+SearchOptions options() {
+  SearchOptions o;
+  o.collectives = {Collective::all_reduce, Collective::all_to_all};
+  for (std::uint64_t bytes = 1024; bytes <= 1u << 30; bytes *= 2) o.sizes.push_back(bytes);
+  return o;
+}
+
+Hooks hooks(Model& m) {
+  Hooks h;
+  h.now = [&m] { return m.clock; };
+  return h;
+}
+
+TEST(Search, FindsWhatIsFasterAndTakesNothingThatIsSlower) {
+  Model m(std::vector<Level>{{}, {32}});
+  const auto o = options();
+  const auto result = search(m, o, hooks(m));
+  ASSERT_EQ(result.cells.size(), 42u);
+  EXPECT_FALSE(result.out_of_time);
+  const auto scores = score_levels(result, m.levels(), o);
+  const auto level = best_level(scores);
+  EXPECT_EQ(level, 1u);
+  const auto regions = regions_of(result, level, 2, 1, o);
+  Table table;
+  table.regions = regions;
+  const Decider decider(table, 2, 1);
+  double gain = 0;
+  int large = 0;
+  for (const auto bytes : o.sizes) {
+    const Cell cell{Collective::all_reduce, bytes};
+    const auto* choice = decider.choice(4, bytes);
+    const Candidate tuned{level, choice == nullptr ? Choice{} : *choice};
+    const double ratio = m.seconds(cell, {0, {}}) / m.seconds(cell, tuned);
+    EXPECT_GT(ratio, 0.99) << bytes;
+    if (bytes < (4u << 20)) continue;
+    gain += std::log(ratio), ++large;
+  }
+  EXPECT_GT(std::exp(gain / large), 1.2);  // 32 of 24 channels, and LL128 where it is better
+  // LL128 is best in the middle, and NCCL does not know.
+  ASSERT_NE(decider.choice(4, 1 << 20), nullptr);
+  EXPECT_EQ(decider.choice(4, 1 << 20)->protocol, 1);
+}
+
+TEST(Search, LeavesOutWhatItsModelRulesOut) {
+  Model m(std::vector<Level>{{}});
+  const auto result = search(m, options(), hooks(m));
+  EXPECT_GT(result.cells[result.cells.size() - 2].left_out, 0u);
+  EXPECT_EQ(result.cells.front().left_out, 0u);
+}
+
+TEST(Search, NothingIsFasterMeansNoRegion) {
+  class Flat : public Model {
+   public:
+    using Model::Model;
+    Result<double> sample(const Cell& cell, const Candidate& c) override {
+      auto t = Model::sample(cell, {0, {}});
+      (void)c;
+      return t;
+    }
+  } m(std::vector<Level>{{}, {32}});
+  auto o = options();
+  const auto result = search(m, o, hooks(m));
+  const auto level = best_level(score_levels(result, m.levels(), o));
+  EXPECT_EQ(level, 0u);
+  EXPECT_EQ(regions_of(result, level, 2, 1, o).size(), 0u);
+}
+
+TEST(Search, KeepsToItsTimeAndStopsWhenTold) {
+  Model m(std::vector<Level>{{}, {32}});
+  auto o = options();
+  o.budget_seconds = 0.05;
+  const auto result = search(m, o, hooks(m));
+  EXPECT_TRUE(result.out_of_time);
+  EXPECT_LT(result.cells.size(), 42u);
+  EXPECT_LT(m.clock, 0.15);
+  Model n(std::vector<Level>{{}});
+  auto h = hooks(n);
+  h.stop = [&n] { return n.samples > 100; };
+  const auto stopped = search(n, options(), h);
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_LT(stopped.cells.size(), 42u);
+}
+
+TEST(Search, AFailingCellDoesNotEndIt) {
+  Model m(std::vector<Level>{{}});
+  m.failing = true;
+  const auto result = search(m, options(), hooks(m));
+  ASSERT_EQ(result.cells.size(), 42u);
+  EXPECT_EQ(result.cells[4].failed, "broken");
+  EXPECT_EQ(result.cells[6].failed, "");
+}
+
+TEST(Regions, NeighboursAreJoinedAndBordersLieHalfWay) {
+  SearchResult result;
+  const auto cell = [&](std::uint64_t bytes, Choice choice, double ratio) {
+    CellResult r;
+    r.cell = {Collective::all_gather, bytes};
+    r.levels.push_back({{0, choice}, {ratio, ratio - 0.01, ratio + 0.01}, {}, {}});
+    result.cells.push_back(r);
+  };
+  cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3),
+      cell(65536, {1, 2, 0}, 1.005);
+  const auto regions = regions_of(result, 0, 2, 1, {});
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_EQ(regions[0].from, 1024u);
+  EXPECT_EQ(regions[0].to, 8192u);
+  EXPECT_DOUBLE_EQ(regions[0].ratio, 1.1);
+  EXPECT_EQ(regions[1].from, 8193u);
+  EXPECT_EQ(regions[1].to, 32768u);
+}
+
+TEST(Accept, DriftCancelsInPairs) {
+  std::vector<double> standard, tuned;
+  measure::Random random(3);
+  for (int i = 0; i < 21; ++i) {
+    const double drift = 1 + 0.3 * std::sin(i / 3.0);
+    standard.push_back(100e-6 * drift * (1 + 0.002 * random.normal()));
+    tuned.push_back(95e-6 * drift * (1 + 0.002 * random.normal()));
+  }
+  const auto ratio = paired_ratio(standard, tuned);
+  ASSERT_TRUE(ratio);
+  EXPECT_NEAR(ratio->median, 100.0 / 95, 0.003);
+  EXPECT_LT(ratio->high - ratio->low, 0.01);
+  EXPECT_EQ(judge(*ratio, 0.01, 0.01), Judged::faster);
+  EXPECT_EQ(judge({1.0, 0.995, 1.005}, 0.01, 0.01), Judged::as_good);
+  EXPECT_EQ(judge({0.97, 0.96, 0.98}, 0.01, 0.01), Judged::slower);
+  EXPECT_EQ(judge({1.0, 0.9, 1.1}, 0.01, 0.01), Judged::unclear);
+  EXPECT_FALSE(paired_ratio(std::vector<double>{1, 1, 1, 1}, std::vector<double>{1, 1, 1, 1}));
+}
+
+TEST(Halving, KeepsTheBetterHalfAndTies) {
+  EXPECT_EQ(better_half({4, 1, 3, 2}, 0.01), (std::vector<std::size_t>{1, 3}));
+  EXPECT_EQ(better_half({1, 1.005, 1.002, 2}, 0.01), (std::vector<std::size_t>{0, 2, 1}));
+  EXPECT_EQ(better_half({5}, 0.01), (std::vector<std::size_t>{0}));
+  EXPECT_TRUE(better_half({}, 0.01).empty());
+}
+
+TEST(Extrapolated, GoesThroughTheLastTwo) {
+  EXPECT_FALSE(extrapolated({{1, 1}}, 2));
+  EXPECT_DOUBLE_EQ(*extrapolated({{1, 5}, {10, 20}, {20, 30}}, 40), 50);
+  EXPECT_DOUBLE_EQ(*extrapolated({{10, 20}, {20, 19}}, 40), 19);  // never falling
+}
+
+TEST(Columns, SummaryCountsWhatTheyCameTo) {
+  Model m(std::vector<Level>{{}, {32}}, 0.001);
+  CompareOptions o;
+  o.collectives = {Collective::all_reduce};
+  o.sizes = {1024, 64u << 20}, o.held_back = {48u << 20};
+  const auto columns = compare_columns(
+      m, o,
+      [](const Cell&) {
+        return Candidate{1, {}};
+      },
+      hooks(m));
+  ASSERT_EQ(columns.size(), 3u);
+  EXPECT_TRUE(columns[1].held_back);
+  const auto s = summary_of(columns);
+  EXPECT_EQ(s.cells, 3u);
+  EXPECT_EQ(s.faster, 2u);
+  EXPECT_EQ(s.slower, 0u);
+  EXPECT_GT(s.large_gain, 1.2);
+}
+
+}  // namespace
+}  // namespace topotune::tune
