@@ -158,6 +158,7 @@ std::optional<double> free_megabytes(const TuneMachine& m) {
 Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
   nccl::GroupOptions options;
   options.buffer_bytes = buffer_bytes;
+  if (!m.groups.empty()) options.buffers_of = m.groups.front().get();
   options.min_ctas = options.max_ctas = level.ctas;
   const auto before = free_megabytes(m);
   auto group = nccl::Group::make(m.library, *m.machine, m.gpus, options);
@@ -169,7 +170,8 @@ Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buf
     return tl::unexpected(first.error());
   const auto after = free_megabytes(m);
   m.megabytes.push_back(before && after
-                            ? std::optional(*before - *after - 2e-6 * static_cast<double>(buffer_bytes))
+                            ? std::optional(*before - *after -
+                                            (m.groups.empty() ? 2e-6 * static_cast<double>(buffer_bytes) : 0))
                             : std::nullopt);
   m.levels.push_back(level);
   m.groups.push_back(std::move(*group));

@@ -22,7 +22,8 @@ struct Group::Member {
   int rank = 0;
   api::Comm comm = nullptr;
   cuda::Lane lane;
-  cuda::Buffer send, recv;
+  cuda::Buffer send, recv;  // none where those of another group are used
+  cuda::api::DevicePtr send_at = 0, recv_at = 0;
   cuda::Buffer result;  // of a check
   void *send_handle = nullptr, *recv_handle = nullptr;
   api::Stream stream() const { return lane.stream(); }
@@ -59,22 +60,36 @@ Result<void> Group::add(const cuda::Gpu& gpu) {
   auto lane = cuda::Lane::make(machine_, gpu);
   if (!lane) return tl::unexpected(lane.error());
   member->lane = std::move(*lane);
-  // A little more than asked: parts are cut to 16 bytes, and nothing may be empty.
-  const auto bytes = options_.buffer_bytes + 256;
-  for (auto* buffer : {&member->send, &member->recv}) {
-    auto made = cuda::Buffer::make(machine_, gpu, bytes);
-    if (!made) return tl::unexpected(made.error());
-    *buffer = std::move(*made);
-    const auto& driver = machine_.driver;
-    auto ok =
-        driver.check(driver.f.set_d32_async(buffer->get(), 0, bytes / 4, member->lane.stream()), gpu.id);
-    if (!ok) return ok;
-  }
+  if (auto ok = make_buffers(*member); !ok) return ok;
   auto result = cuda::Buffer::make(machine_, gpu, 16);
   if (!result) return tl::unexpected(result.error());
   member->result = std::move(*result);
   local_.push_back({member->rank, gpu.id, gpu.name + " " + gpu.bdf});
   members_.push_back(std::move(member));
+  return {};
+}
+
+Result<void> Group::make_buffers(Member& member) {
+  if (const auto* other = options_.buffers_of; other != nullptr) {
+    const auto index = members_.size();
+    if (index >= other->members_.size() || other->members_[index]->gpu != member.gpu ||
+        other->options_.buffer_bytes < options_.buffer_bytes)
+      return fail(Errc::usage, "the other group's buffers are of other GPUs or too small");
+    member.send_at = other->members_[index]->send_at, member.recv_at = other->members_[index]->recv_at;
+    return {};
+  }
+  // A little more than asked: parts are cut to 16 bytes, and nothing may be empty.
+  const auto bytes = options_.buffer_bytes + 256;
+  const auto& driver = machine_.driver;
+  for (auto* buffer : {&member.send, &member.recv}) {
+    auto made = cuda::Buffer::make(machine_, *member.gpu, bytes);
+    if (!made) return tl::unexpected(made.error());
+    *buffer = std::move(*made);
+    auto ok = driver.check(driver.f.set_d32_async(buffer->get(), 0, bytes / 4, member.lane.stream()),
+                           member.gpu->id);
+    if (!ok) return ok;
+  }
+  member.send_at = member.send.get(), member.recv_at = member.recv.get();
   return {};
 }
 
@@ -103,12 +118,12 @@ Result<void> Group::connect() {
   for (auto& member : members_) {
     if (!ok || !options_.registered || f.comm_register == nullptr) break;
     ok = library_.check(
-        f.comm_register(member->comm, at(member->send.get()), member->send.size(), &member->send_handle),
+        f.comm_register(member->comm, at(member->send_at), options_.buffer_bytes + 256, &member->send_handle),
         "ncclCommRegister");
     if (ok)
-      ok = library_.check(
-          f.comm_register(member->comm, at(member->recv.get()), member->recv.size(), &member->recv_handle),
-          "ncclCommRegister");
+      ok = library_.check(f.comm_register(member->comm, at(member->recv_at), options_.buffer_bytes + 256,
+                                          &member->recv_handle),
+                          "ncclCommRegister");
   }
   if (ok) ok = wait();
   init_seconds_ = measure::monotonic_seconds() - start;
@@ -229,10 +244,10 @@ Result<void> Group::enqueue_one(Member& member, const coll::Question& q, const c
   const auto& f = library_.f;
   const auto element = coll::size_of(q.type);
   const auto rank = static_cast<std::size_t>(member.rank);
-  auto* const recv_base = static_cast<char*>(at(member.recv.get())) + shift;
+  auto* const recv_base = static_cast<char*>(at(member.recv_at)) + shift;
   char* const recv = recv_base + (q.in_place ? rank * counts.recv_step * element : 0);
   char* const send = q.in_place ? recv_base + rank * counts.send_step * element
-                                : static_cast<char*>(at(member.send.get())) + shift;
+                                : static_cast<char*>(at(member.send_at)) + shift;
   const auto count = counts.argument;
   const int type = static_cast<int>(q.type), op = static_cast<int>(q.reduction);
   const auto stream = member.stream();
@@ -524,11 +539,11 @@ Result<void> Group::fill(const coll::Question& question) {
     if (auto ok = machine_.use(*member->gpu); !ok) return ok;
     const auto stream = member->lane.stream();
     const auto words = (coll::shown_bytes(question, place_.ranks) + 3) / 4;
-    auto ok = driver.check(driver.f.set_d32_async(member->recv.get(), 0xdeadbeef, words, stream), "clear");
+    auto ok = driver.check(driver.f.set_d32_async(member->recv_at, 0xdeadbeef, words, stream), "clear");
     auto slice = coll::sent_by(question, place_.ranks, member->rank, kSeed);
     auto data = question.in_place
-                    ? member->recv.get() + static_cast<std::size_t>(member->rank) * counts.send_step * element
-                    : member->send.get();
+                    ? member->recv_at + static_cast<std::size_t>(member->rank) * counts.send_step * element
+                    : member->send_at;
     void* parameters[] = {&data, &slice};
     if (ok)
       ok = cuda::launch(machine_, *member->gpu, "tt_coll_fill", member->gpu->multiprocessors * 2, 512, 0,
@@ -543,7 +558,7 @@ Result<void> Group::compare(const coll::Question& question, Member& member, coll
   const auto counts = coll::counts_of(question, place_.ranks);
   const auto element = coll::size_of(question.type);
   const auto base =
-      member.recv.get() +
+      member.recv_at +
       (question.in_place ? static_cast<std::size_t>(member.rank) * counts.recv_step * element : 0);
   for (const auto& arrival : coll::arrivals_at(question, place_.ranks, member.rank, kSeed)) {
     std::array<unsigned long long, 2> words{0, ~0ull};

@@ -17,6 +17,9 @@ struct GroupOptions {
   std::optional<int> min_ctas, max_ctas;  // thread blocks (channels) that NCCL may use
   // Asked now and then while the GPUs are waited for: a reason to give up.
   std::function<std::optional<Error>()> news;
+  // Of the same GPUs, with buffers at least as large: they are used instead of own ones, so that two groups
+  // that are compared do not differ in where their buffers lie. It outlives this group.
+  const class Group* buffers_of = nullptr;
   bool registered = false;  // the buffers are registered with the communicators
 };
 
@@ -59,6 +62,7 @@ class Group : public coll::Backend {
   Group(const Library& library, const cuda::Machine& machine, const Place& place,
         const GroupOptions& options);
   Result<void> add(const cuda::Gpu& gpu);
+  Result<void> make_buffers(Member& member);
   Result<void> connect();
   Result<void> enqueue(const coll::Question& question, const coll::Counts& counts, int iteration);
   Result<void> enqueue_one(Member& member, const coll::Question& question, const coll::Counts& counts,

@@ -1,5 +1,9 @@
 #include "plugins/profiler.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,6 +29,43 @@ std::uint64_t now_ns(clockid_t clock) {
   timespec t{};
   ::clock_gettime(clock, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+#if defined(__x86_64__)
+// CLOCK_MONOTONIC by the processor's time stamp counter, where that runs evenly: a third of the price. Its
+// rate is measured for 3 ms by the first communicator of the process (1 part in 10^5).
+class Ticks {
+ public:
+  Ticks() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & 1u << 8) == 0) return;
+    const std::uint64_t t0 = __rdtsc(), n0 = now_ns(CLOCK_MONOTONIC);
+    std::uint64_t t1 = 0, n1 = 0;
+    do {
+      t1 = __rdtsc(), n1 = now_ns(CLOCK_MONOTONIC);
+    } while (n1 - n0 < 3'000'000);
+    if (t1 <= t0) return;
+    per_tick_ = static_cast<double>(n1 - n0) / static_cast<double>(t1 - t0);
+    ticks_ = t1, ns_ = n1;
+  }
+  std::uint64_t now() const {
+    if (per_tick_ == 0) return now_ns(CLOCK_MONOTONIC);
+    return ns_ + static_cast<std::uint64_t>(static_cast<double>(__rdtsc() - ticks_) * per_tick_);
+  }
+
+ private:
+  double per_tick_ = 0;
+  std::uint64_t ticks_ = 0, ns_ = 0;
+};
+#else
+struct Ticks {
+  std::uint64_t now() const { return now_ns(CLOCK_MONOTONIC); }
+};
+#endif
+
+const Ticks& ticks() {
+  static const Ticks once;
+  return once;
 }
 
 long number_in(const char* name, long fallback, long least, long most) {
@@ -106,7 +147,7 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   header->ranks = ranks, header->nodes = static_cast<std::uint32_t>(std::max(facts.nodes, 0));
   header->rank = static_cast<std::uint32_t>(facts.rank), header->abi = static_cast<std::uint32_t>(facts.abi);
   header->comm_id = facts.comm, header->pid = static_cast<std::uint64_t>(::getpid());
-  header->began_ns = now_ns(CLOCK_MONOTONIC), header->began_unix_ns = now_ns(CLOCK_REALTIME);
+  header->began_ns = ticks().now(), header->began_unix_ns = now_ns(CLOCK_REALTIME);
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);
   copy_name(header->host, host);
@@ -163,7 +204,7 @@ std::uint64_t Profile::begin(const Event& event) {
   auto& r = *record(number);
   r.sequence.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  __atomic_store_n(&r.start_ns, now_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+  __atomic_store_n(&r.start_ns, ticks().now(), __ATOMIC_RELAXED);
   __atomic_store_n(&r.stop_ns, 0, __ATOMIC_RELAXED);
   r.gpu_start_ns.store(0, std::memory_order_relaxed);
   r.gpu_stop_ns.store(0, std::memory_order_relaxed);
@@ -192,7 +233,7 @@ std::uint64_t Profile::begin(const Event& event) {
 void Profile::end(std::uint64_t number) {
   auto& r = *record(number);
   if (r.sequence.load(std::memory_order_relaxed) != number) return;
-  __atomic_store_n(&r.stop_ns, now_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+  __atomic_store_n(&r.stop_ns, ticks().now(), __ATOMIC_RELAXED);
 }
 
 void Profile::kernel(std::uint64_t number, std::uint64_t timer, bool stop) {
