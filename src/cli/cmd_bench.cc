@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/bench_coll.h"
+#include "cli/bench_net.h"
 #include "cli/bench_run.h"
 #include "emit/measurement_compare.h"
 #include "measure/judge.h"
@@ -34,13 +35,14 @@ int compare(const BenchOptions& options, const Globals& globals) {
 struct Flags {
   BenchOptions bench;
   CollFlags coll;
+  NetFlags net;
   JobFlags job;
 };
 
 int bench(const Flags& flags, const Globals& globals) {
   const auto& options = flags.bench;
   if (!options.compare.empty()) return compare(options, globals);
-  const std::vector<std::string> suites{"all", "coll", "host", "numa", "p2p"};
+  const std::vector<std::string> suites{"all", "coll", "host", "net", "numa", "p2p"};
   if (std::ranges::find(suites, options.suite) == suites.end()) {
     const auto text = options.suite.empty()
                           ? std::string("bench: which suite?")
@@ -48,6 +50,7 @@ int bench(const Flags& flags, const Globals& globals) {
     return report(Error{Errc::usage, text, {}, {}, {}, fmt::format("{}", fmt::join(suites, " "))});
   }
   if (options.suite == "coll") return bench_coll(options, flags.coll, flags.job, globals);
+  if (options.suite == "net") return bench_net(options, flags.net, flags.job, globals);
   return run_bench(options, globals);
 }
 
@@ -58,9 +61,10 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   auto* const o = &flags->bench;
   auto* verb =
       app.add_subcommand("bench", "measure GPU links, host links and NUMA, beside what they should give");
-  verb->add_option("SUITE", o->suite, "p2p, host, numa, coll, or all: the acceptance of a node");
-  verb->add_option("GPU", o->gpus,
-                   "only these GPUs, as nvidia-smi numbers them; of coll also the collectives");
+  verb->add_option("SUITE", o->suite, "p2p, host, numa, coll, net, or all: the acceptance of a node");
+  verb->add_option(
+      "GPU", o->gpus,
+      "only these GPUs, as nvidia-smi numbers them; of coll also the collectives, of net the hosts");
   verb->add_option("--only", o->parts, "parts of p2p: matrix both latency pingpong stress sms sweep")
       ->delimiter(',')
       ->type_name("PART");
@@ -73,7 +77,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
                    "16-byte, tma or tma:CHUNK:STAGES:DRAIN instead of the choice by size")
       ->type_name("K");
   verb->add_flag("--screen", o->screen,
-                 "three partners of each GPU instead of all pairs (large NVLink domains)");
+                 "p2p: three partners of each GPU instead of all pairs (large NVLink domains); net: few "
+                 "pairs that find a slow host");
   verb->add_option("--time", o->seconds, "seconds for one number at most")
       ->type_name("S")
       ->check(CLI::Range(0.001, 3600.0));
@@ -96,6 +101,7 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("LEVEL");
   add_coll_flags(*verb, flags->coll);
+  add_net_flags(*verb, flags->net);
   add_job_flags(*verb, flags->job);
   verb->footer(
       "Examples:\n"
@@ -105,6 +111,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
       "  topotune bench coll all_reduce all_gather -b 8 -e 1G -f 2\n"
       "  mpirun -n 8 topotune bench coll --format nccl-tests\n"
       "  mpirun -n 4 topotune bench coll all --backend mpi -e 1M\n"
+      "  topotune bench net node1 node2 --op tag,put\n"
+      "  srun -N 32 --ntasks-per-node 1 topotune bench net --screen\n"
       "  topotune bench all --json -o node7.json\n"
       "  topotune bench all --baseline node1.json --baseline node2.json\n"
       "  topotune bench --compare before.json after.json");

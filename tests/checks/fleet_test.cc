@@ -36,7 +36,7 @@ Machine node_machine(const std::string& driver, int width) {
 }
 
 FleetNode node(const std::string& name, const Machine& m) {
-  return {name, fleet_kind(m), fleet_facts(m), {}, "", "", {}};
+  return {name, fleet_kind(m), fleet_facts(m), {}, "", "", {}, {}};
 }
 
 TEST(Fleet, AlikeNodesHaveNoOutlier) {

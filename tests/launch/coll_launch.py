@@ -2,7 +2,7 @@
 """`bench coll` under the real launchers, and by hand with a process that dies.
 
 Arguments: the topotune binary, the folder of the fake libraries (NCCL without GPUs), and the launcher: hand, openmpi,
-mpich, torchrun. Status 77: that launcher, or the module that it needs, is not here.
+mpich, torchrun, slurm. Status 77: that launcher, or the module that it needs, is not here.
 """
 import json
 import os
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import slurm_node
 
 BINARY, FAKES, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
 SHORT = ["-b", "1K", "-e", "16K", "-f", "4", "--time", "0.001", "-n", "3", "--fail-on", "error", "--limit", "30"]
@@ -189,9 +191,42 @@ def by_torchrun(_):
         check("at torchrun's address", document["machine"]["met_by"] == "TCP 127.0.0.1:%d" % (port + (agent == "True")), str(document["machine"]))
 
 
+def by_slurm(folder):
+    """The job of examples/launch, under one real node: two ranks, by MPI's exchange where srun has it, and without."""
+    why = slurm_node.why_not()
+    if why:
+        skip(why)
+    os.chmod(folder, 0o755)
+    cluster = slurm_node.Slurm(folder)
+    try:
+        if not cluster.wait_until_idle(15):
+            skip("slurmd did not come up within 15 s")
+        job = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "launch", "coll.sbatch")
+        for mpi in ("none", "pmi2", "pmix"):
+            out = os.path.join(folder, mpi + ".json")
+            env = environment(SLURM_CONF=cluster.conf, TOPOTUNE=BINARY, OUT=out, BEGIN="1K", END="16K", OPS="all_reduce",
+                              SRUN_OPTIONS="-n 2 --overcommit --mpi=" + mpi, OPTIONS="--time 0.001 -n 3 --fail-on error --limit 30")
+            log = os.path.join(folder, mpi + ".log")
+            code, said, err = end(start(["sbatch", "-W", "--output=" + log, job], env))
+            text = open(log, encoding="utf-8", errors="replace").read() if os.path.exists(log) else ""
+            if mpi != "none" and not os.path.exists(out) and "plugin" in (text + err).lower():
+                print("skipped: this Slurm has no --mpi=%s" % mpi)
+                continue
+            check("sbatch with --mpi=" + mpi, code in (0, 3) and os.path.exists(out), said + err + text)
+            with open(out, encoding="utf-8") as f:
+                document = good(f.read(), 2, "NCCL 2.28.9")
+            print("ok   met by " + document["machine"]["met_by"])
+        env = environment(SLURM_CONF=cluster.conf)
+        code, said, err = end(start(["srun", "-n", "2", "--overcommit", BINARY, "bench", "net", "--bytes", "8,4096", "--time", "0.02", "--json", "--fail-on", "error"], env))
+        if "libtopotune-ucx.so is not beside" not in said + err:
+            check("bench net under srun", code in (0, 3) and '"net.latency.tag"' in said, said + err)
+    finally:
+        cluster.stop()
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        {"hand": by_hand, "openmpi": by_openmpi, "mpich": by_mpich, "torchrun": by_torchrun}[WHICH](folder)
+        {"hand": by_hand, "openmpi": by_openmpi, "mpich": by_mpich, "torchrun": by_torchrun, "slurm": by_slurm}[WHICH](folder)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/measurement.h"
 #include "parse/ip_link.h"
 #include "parse/measurement.h"
 #include "parse/port_counters.h"

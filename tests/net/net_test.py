@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""`bench net` on one machine: between two processes, and between hosts made of namespaces.
+
+Arguments: the topotune binary and the part: local, hosts, screen. Status 77: UCX or namespaces are not here.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from hosts import Hosts, NotPermitted
+
+BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
+
+
+def skip(why):
+    print("skipped: " + why)
+    sys.exit(77)
+
+
+def check(what, good, more=""):
+    print("%s %s" % ("ok  " if good else "FAIL", what))
+    if not good:
+        print(str(more)[:4000])
+        sys.exit(1)
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI_", "PMIX_", "SLURM_", "UCX_"))}
+
+
+def run(*arguments, limit=60):
+    began = time.time()
+    done = subprocess.run([BINARY, "bench", "net", *arguments], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=limit)
+    return done.returncode, done.stdout, done.stderr, time.time() - began
+
+
+def results(text, name):
+    return [r for r in json.loads(text)["results"] if r["name"] == name]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def local():
+    # Shared memory: all operations, both processes here.
+    code, out, err, _ = run("localhost", "localhost", "--op", "tag,am,put,get", "--bytes", "8,4096,65536", "--time", "0.05", "--json", "--fail-on", "error")
+    check("four operations between two processes", code in (0, 3), out + err)
+    for op in ("tag", "am", "put", "get"):
+        found = results(out, "net.latency." + op)
+        check("%s: three sizes, all bytes right" % op, len(found) == 3 and all(r["verified"] for r in found), found)
+        check("%s: quantiles in order" % op, all(r["p1"] <= r["median"] <= r["p99"] <= r["extra"]["max_seconds"] for r in found), found)
+        check("%s: bandwidth" % op, all(r["median"] > 0 for r in results(out, "net.bandwidth." + op)), out)
+        check("%s: both ways" % op, all(r["median"] > 0 for r in results(out, "net.both." + op)), out)
+    check("an alpha-beta model", any(m["name"] == "net.latency.tag" for m in json.loads(out)["models"]), out)
+
+    code, out, err, _ = run("localhost", "localhost", "--tls", "nosuch", "--limit", "5")
+    check("a transport that is none", code != 0 and "UCX" in out + err, out + err)
+    code, out, err, _ = run("localhost", "localhost", "--tls", "tcp", "--devices", "nosuch0", "--limit", "5")
+    check("a wrong interface", code != 0 and "UCX" in out + err, out + err)
+    code, out, err, _ = run("onlyone")
+    check("one host", code == 64 and "'onlyone', is no network" in err, err)
+
+    # A process that is killed.
+    address = "127.0.0.1:%d" % free_port()
+    processes = [subprocess.Popen([BINARY, "bench", "net", "--rank", str(r), "--ranks", "2", "--rendezvous", address, "--time", "0.1", "--bytes", "8,64,512,4096,8192,16384,32768,65536,131072,262144", "--op", "tag,am,put,get", "--limit", "5", "--json"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True) for r in range(2)]
+    time.sleep(7)
+    processes[1].send_signal(signal.SIGKILL)
+    began = time.time()
+    out, err = processes[0].communicate(timeout=30)
+    processes[1].communicate()
+    check("the survivor ends within its limit", time.time() - began < 15, time.time() - began)
+    check("and names the other", processes[0].returncode == 2 and ("rank 1" in err or "did not answer in time" in err), err)
+    check("and keeps what it has", len(json.loads(out)["results"]) > 1, out)
+
+
+TCP = ("--tls", "tcp", "--devices", "e0")
+
+
+def between_hosts():
+    with Hosts(3) as hosts:
+        code, out, err, _ = run("h1", "h2", "--agent", hosts.agent, *TCP, "--bytes", "8,65536", "--time", "0.1", "--json", "--fail-on", "error")
+        check("two hosts by one command", code in (0, 3), out + err)
+        found = results(out, "net.latency.tag")
+        check("all bytes right", len(found) == 2 and all(r["verified"] for r in found), out)
+        check("their names", found[0]["params"]["a"] == "h1" and found[0]["params"]["b"] == "h2", found)
+        check("over TCP on e0", "tcp/e0" in found[0]["extra"]["transports"], found)
+        code, out, err, _ = run("h1", "h2", "h3", "--all-pairs", "--agent", hosts.agent, *TCP, "--bytes", "256K", "--json", "--fail-on", "error")
+        check("all pairs", code in (0, 3) and len(results(out, "net.bandwidth.tag")) == 6, out + err)
+        code, out, err, _ = run("h1", "h9", "--agent", hosts.agent, *TCP, "--limit", "3")
+        check("a host that is not there", code == 2 and "rank 1 did not come" in out + err and "no host h9" in err, out + err)
+        hosts.down("h2")
+        code, out, err, took = run("h1", "h2", "--agent", hosts.agent, *TCP, "--limit", "4")
+        check("a host that cannot be reached", code == 2 and took < 20 and "rank 1 on h2 did not reach rank 0 at h1" in err and "firewall" in err, out + err)
+
+
+def screening():
+    with Hosts(8) as hosts:
+        hosts.limit("h5", "200mbit")
+        names = [n for n in hosts.names for _ in range(2)]
+        code, out, err, took = run(*names, "--screen", "--agent", hosts.agent, *TCP, "--bytes", "256K", "--time", "0.1", limit=90)
+        print(out)
+        check("h5 is named, and it alone", "warn: h5 is slow" in out and out.count("is slow:") == 1, out + err)
+        check("a warning", code == 1, code)
+        check("16 processes on 8 hosts in under 30 s (%.1f s)" % took, took < 30)
+
+
+def main():
+    if not os.path.exists(os.path.join(os.path.dirname(BINARY), "libtopotune-ucx.so")):
+        skip("no libtopotune-ucx.so beside the program")
+    try:
+        {"local": local, "hosts": between_hosts, "screen": screening}[WHICH]()
+    except NotPermitted as e:
+        skip(str(e))
+
+
+if __name__ == "__main__":
+    main()
