@@ -108,6 +108,20 @@ Result<double> BackendMeasurer::sample(const Cell& cell, const Candidate& candid
   return timed->seconds;
 }
 
+bool BackendMeasurer::has_other_way(const Cell& cell) const {
+  return options_.mode == LaunchMode::automatic && mode_of(cell) == coll::Mode::graph;
+}
+
+Result<double> BackendMeasurer::sample_other_way(const Cell& cell, const Candidate& candidate) {
+  steer(candidate);
+  const auto iterations = prepare(cell, candidate);
+  if (!iterations) return tl::unexpected(iterations.error());
+  const auto timed =
+      backends_[candidate.level]->run(question_of(cell), *iterations, coll::Mode::back_to_back);
+  if (!timed) return tl::unexpected(timed.error());
+  return timed->seconds;
+}
+
 Result<bool> BackendMeasurer::verify(const Cell& cell, const Candidate& candidate) {
   steer(candidate);
   const auto checked = backends_[candidate.level]->verify(question_of(cell), coll::Mode::back_to_back);

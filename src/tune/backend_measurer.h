@@ -48,6 +48,8 @@ class BackendMeasurer : public Measurer {
   bool steerable(Collective collective) const override;
   Result<Costs> costs(const Cell& cell, std::size_t level) override;
   Result<double> sample(const Cell& cell, const Candidate& candidate) override;
+  bool has_other_way(const Cell& cell) const override;
+  Result<double> sample_other_way(const Cell& cell, const Candidate& candidate) override;
   Result<bool> verify(const Cell& cell, const Candidate& candidate) override;
 
   coll::Mode mode_of(const Cell& cell) const;

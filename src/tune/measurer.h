@@ -51,6 +51,12 @@ class Measurer {
   // Seconds of one operation, measured now. The first call for a cell and candidate sets things up and is
   // thrown away.
   virtual Result<double> sample(const Cell& cell, const Candidate& candidate) = 0;
+  // The same in the other way to start kernels (streams where sample() uses CUDA graphs); nothing where there
+  // is none.
+  virtual bool has_other_way(const Cell&) const { return false; }
+  virtual Result<double> sample_other_way(const Cell& cell, const Candidate& candidate) {
+    return sample(cell, candidate);
+  }
   // Compares every element of one operation with what it must be; an error says which one is wrong.
   virtual Result<bool> verify(const Cell& cell, const Candidate& candidate) = 0;
 };

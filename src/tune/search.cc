@@ -59,7 +59,7 @@ class Search {
   bool doubtful(const CellResult& r) const {
     return r.failed.empty() && m_.steerable(r.cell.collective) &&
            std::ranges::any_of(r.levels, [&](const auto& c) {
-             return c.candidate.level > 0 && judge(c.ratio, o_.margin, o_.tolerance) > Judged::as_good;
+             return c.candidate.level > 0 && judge(c, o_) > Judged::as_good;
            });
   }
 
@@ -80,7 +80,8 @@ class Search {
           r.levels, [&](const auto& x) { return x.candidate.level == c.candidate.level; });
       if (at == r.levels.end())
         r.levels.push_back(std::move(c));
-      else if (c.ratio.median > at->ratio.median)
+      else if (judge(c, o_) < judge(*at, o_) ||
+               (judge(c, o_) == judge(*at, o_) && c.ratio.median > at->ratio.median))
         *at = std::move(c);
     }
   }
@@ -222,8 +223,19 @@ class Search {
       if (!ratio) return r.failed = "too few samples", false;
       if (judge(*ratio, o_.margin, o_.tolerance) != Judged::unclear) break;
     }
-    r.levels.push_back({c, *ratio, std::move(pair[0].samples), std::move(pair[1].samples)});
+    r.levels.push_back({c, *ratio, std::move(pair[0].samples), std::move(pair[1].samples), std::nullopt});
+    if (m_.has_other_way(r.cell)) r.levels.back().other_way = other_way(r, c);
     return true;
+  }
+
+  std::optional<Ratio> other_way(CellResult& r, const Candidate& c) {
+    std::vector<double> standard, tuned;
+    for (std::size_t i = 0; i <= o_.decide && (i < 8 || !over()); ++i) {
+      const auto a = m_.sample_other_way(r.cell, {0, {}}), b = m_.sample_other_way(r.cell, c);
+      if (!a || !b) return r.failed = (a ? b : a).error().text, std::nullopt;
+      if (i > 0) standard.push_back(*a), tuned.push_back(*b);  // the first pair warms up
+    }
+    return paired_ratio(standard, tuned);
   }
 
   CellResult cell(const Cell& cell) {
@@ -258,21 +270,29 @@ class Search {
                                                   c.choice.protocol == r.default_choice.protocol);
   }
 
-  // Where the best of another level may be slower than the default, NCCL's choice for the default
-  // communicator with as many channels as that one has is tried, too.
+  // Where the best of a level may be slower than the default, the same with fewer channels is tried, and
+  // NCCL's choice for the default communicator with about as many channels as that one has. The first that is
+  // good stays, else the best.
   bool more_of_level(CellResult& r, std::size_t level, const Candidate& best) {
-    if (level == 0 || !m_.steerable(r.cell.collective)) return true;
-    const auto judged = judge(r.levels.back().ratio, o_.margin, o_.tolerance);
-    if (judged == Judged::faster || judged == Judged::as_good || hooks_.stop()) return true;
-    for (const int channels : {24, 0}) {
-      const Candidate c{level, {r.default_choice.algorithm, r.default_choice.protocol, channels}};
-      if (c == best || r.default_choice.algorithm == kNcclChooses) continue;
-      if (!compare(r, c)) return false;
-      auto& mine = r.levels;
-      if (mine[mine.size() - 2].ratio.median > mine.back().ratio.median)
-        mine.pop_back();
-      else
-        mine.erase(mine.end() - 2);
+    if (!m_.steerable(r.cell.collective)) return true;
+    std::vector<Candidate> others;
+    const int most = m_.levels()[level].ctas.value_or(25);
+    for (const auto& choice : {best.choice, r.default_choice})
+      for (const int channels : {24, 16, 12, 8})
+        if (choice.algorithm != kNcclChooses && channels < most &&
+            (best.choice.channels == 0 || channels < best.choice.channels || choice != best.choice))
+          others.push_back({level, {choice.algorithm, choice.protocol, channels}});
+    if (level > 0 && r.default_choice.algorithm != kNcclChooses)
+      others.push_back({level, {r.default_choice.algorithm, r.default_choice.protocol, 0}});
+    for (const auto& c : others) {
+      const auto judged = judge(r.levels.back(), o_);
+      if (judged == Judged::faster || judged == Judged::as_good || over()) return true;
+      if (c == best) continue;
+      auto before = std::move(r.levels.back());
+      r.levels.pop_back();
+      if (!compare(r, c)) return r.levels.push_back(std::move(before)), false;
+      if (judge(r.levels.back(), o_) > Judged::as_good && before.ratio.median > r.levels.back().ratio.median)
+        r.levels.back() = std::move(before);
     }
     return true;
   }
@@ -297,8 +317,7 @@ const Compared* of_level(const CellResult& cell, std::size_t level) {
 double gain_at(const CellResult& cell, std::size_t level, const SearchOptions& o) {
   const auto* c = of_level(cell, level);
   if (c == nullptr) return 1;
-  const auto judged = judge(c->ratio, o.margin, o.tolerance);
-  if (judged == Judged::faster) return c->ratio.median;
+  if (judge(*c, o) == Judged::faster) return c->ratio.median;
   return level == 0 ? 1 : std::min(1.0, c->ratio.median);
 }
 
@@ -320,6 +339,13 @@ void join_into(std::vector<Region>& out, const Region& r) {
 }
 
 }  // namespace
+
+Judged judge(const Compared& compared, const SearchOptions& o) {
+  const auto judged = judge(compared.ratio, o.margin, o.tolerance);
+  const auto& other = compared.other_way;
+  if (other && other->median < 1 - o.tolerance && other->high < 1) return Judged::slower;
+  return judged;
+}
 
 std::vector<std::size_t> better_half(const std::vector<double>& medians, double close) {
   std::vector<std::size_t> order(medians.size());
@@ -365,7 +391,7 @@ std::vector<LevelScore> score_levels(const SearchResult& result, const std::vect
       ++score.cells;
       score.faster += gain >= 1 + options.margin;
       const auto* c = of_level(cell, level);
-      score.slower += level > 0 && c != nullptr && c->ratio.high < 1 - options.tolerance;
+      score.slower += level > 0 && c != nullptr && judge(*c, options) == Judged::slower;
     }
     if (score.cells > 0) score.gain = std::exp(sum / static_cast<double>(score.cells));
     out.push_back(score);
@@ -393,7 +419,7 @@ std::vector<Region> regions_of(const SearchResult& result, std::size_t level, in
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const auto* c = of_level(*cells[i], level);
       if (c == nullptr || !cells[i]->failed.empty() || c->candidate.choice == Choice{}) continue;
-      if (level == 0 && judge(c->ratio, options.margin, options.tolerance) != Judged::faster) continue;
+      if (level == 0 && judge(*c, options) != Judged::faster) continue;
       const auto bytes = cells[i]->cell.bytes;
       Region r;
       r.collective = static_cast<Collective>(k);

@@ -31,7 +31,11 @@ struct Compared {
   Candidate candidate;
   Ratio ratio;
   std::vector<double> standard, tuned;  // seconds, pair by pair
+  std::optional<Ratio> other_way;       // of the other way to start kernels, where there is one
 };
+
+// By both ways: faster in one and slower in the other is slower.
+Judged judge(const Compared& compared, const SearchOptions& options);
 
 struct CellResult {
   Cell cell;

@@ -161,7 +161,7 @@ TEST(Regions, NeighboursAreJoinedAndBordersLieHalfWay) {
   const auto cell = [&](std::uint64_t bytes, Choice choice, double ratio) {
     CellResult r;
     r.cell = {Collective::all_gather, bytes};
-    r.levels.push_back({{0, choice}, {ratio, ratio - 0.01, ratio + 0.01}, {}, {}});
+    r.levels.push_back({{0, choice}, {ratio, ratio - 0.01, ratio + 0.01}, {}, {}, {}});
     result.cells.push_back(r);
   };
   cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3),
@@ -222,6 +222,32 @@ TEST(Search, WhatWasHopelessOnceIsTriedAgain) {
   const auto& last = result.cells[result.cells.size() - 2];
   ASSERT_EQ(last.cell.collective, Collective::all_reduce);
   for (const auto& c : last.levels) EXPECT_GT(c.ratio.median, 0.97) << text_of(c.candidate.choice);
+}
+
+// More channels that GPUs like and hosts do not: what is slower in one way to start kernels is not taken.
+TEST(Search, BothWaysToStartKernelsCount) {
+  class TwoWays : public Model {
+   public:
+    using Model::Model;
+    bool has_other_way(const Cell& cell) const override { return cell.bytes <= 4u << 20; }
+    Result<double> sample_other_way(const Cell& cell, const Candidate& c) override {
+      const int channels = c.choice.channels > 0 ? c.choice.channels : levels()[c.level].ctas.value_or(24);
+      return std::max(seconds(cell, c), 40e-6 + 0.1e-6 * channels) * (1 + 1e-3 * (++samples % 3));
+    }
+  } m(std::vector<Level>{{}, {32}}, 0.003);
+  auto o = options();
+  o.collectives = {Collective::all_reduce};
+  const auto result = search(m, o, hooks(m));
+  for (const auto& cell : result.cells) {
+    for (const auto& c : cell.levels) {
+      if (cell.cell.bytes > 256 * 1024 || c.candidate.level == 0) continue;
+      ASSERT_TRUE(c.other_way) << cell.cell.bytes;
+      EXPECT_NE(judge(c, o), Judged::slower) << cell.cell.bytes << " " << text_of(c.candidate.choice);
+      EXPECT_LE(c.candidate.choice.channels, 24);
+      EXPECT_GT(c.candidate.choice.channels, 0);
+    }
+  }
+  EXPECT_EQ(best_level(score_levels(result, m.levels(), o)), 1u);
 }
 
 TEST(Columns, SummaryCountsWhatTheyCameTo) {
