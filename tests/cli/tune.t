@@ -35,7 +35,7 @@ STDERR: /t:4: a table may not set 'LD_PRELOAD'
 NAME: a table that is cut off
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\n' >$TMP/t; topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
 STATUS: 3
-STDERR: /t: the table is cut off: no 'end' line
+STDERR: /t:3: the table is cut off: no 'end' line
 STDERR: hint: copy the whole file
 
 NAME: run --tuned sets the plugin, the table, its hash and its settings
@@ -51,15 +51,15 @@ RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\ne
 EXPECT: NCCL_MIN_CTAS=16 is kept, the table was measured with 32
 
 NAME: verify proves from the log that the plugin was used
-RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
 EXPECT: holds    log tuner plugin: table /t hash 00, 3 regions for 2 ranks on 1 node(s), in use
 
 NAME: verify says why it was off
-RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: /t: it was measured with NCCL 2.1.0, this is 2.28.9\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: /t: it was measured with NCCL 2.1.0, this is 2.28.9\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
 EXPECT: fails    log tuner plugin: off: /t: it was measured with NCCL 2.1.0
 
 NAME: verify notices a plugin that was never loaded
-RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: /x/libnccl-tuner-topotune.so\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: /x/libnccl-tuner-topotune.so\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
 EXPECT: fails    log tuner plugin: NCCL did not load /x/libnccl-tuner-topotune.so
 
 NAME: log reads a profiler file
