@@ -1,0 +1,82 @@
+# `tune` and its table without a GPU.
+
+NAME: help has examples
+RUN: topotune tune --help
+EXPECT: topotune tune --out node.table
+EXPECT: topotune run --tuned node.table
+
+NAME: no GPU is said
+RUN: LD_LIBRARY_PATH=/nowhere topotune tune --sizes 1M
+STATUS: 3
+STDERR: libcuda.so.1
+
+NAME: sizes that are none
+RUN: topotune tune --sizes 4M:1K
+STATUS: 64
+STDERR: topotune: tune: '4M:1K' names no sizes
+STDERR: hint: FIRST:LAST
+
+NAME: a collective that is none
+RUN: topotune tune --collectives all_reduce,allmend
+STATUS: 64
+STDERR: topotune: tune: there is no collective 'allmend'
+
+NAME: a setting that decides what is to be measured
+RUN: NCCL_ALGO=Ring topotune tune --sizes 1M
+STATUS: 64
+STDERR: topotune: tune: NCCL_ALGO=Ring decides what is to be measured
+STDERR: hint: unset NCCL_ALGO
+
+NAME: a damaged table names its line
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset LD_PRELOAD 1\nend 0\n' >$TMP/t; topotune tune --check $TMP/t
+STATUS: 3
+STDERR: /t:4: a table may not set 'LD_PRELOAD'
+
+NAME: a table that is cut off
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\n' >$TMP/t; topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+STATUS: 3
+STDERR: /t: the table is cut off: no 'end' line
+STDERR: hint: copy the whole file
+
+NAME: run --tuned sets the plugin, the table, its hash and its settings
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+EXPECT: NCCL_TUNER_PLUGIN=
+EXPECT: libnccl-tuner-topotune.so; TOPOTUNE_TUNER_TABLE=
+EXPECT: TOPOTUNE_TUNER_HASH=
+EXPECT: NCCL_MIN_CTAS=32
+EXPECT: the table was measured on x
+
+NAME: what the environment already decides is kept and said
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; NCCL_MIN_CTAS=16 topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+EXPECT: NCCL_MIN_CTAS=16 is kept, the table was measured with 32
+
+NAME: verify proves from the log that the plugin was used
+RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+EXPECT: holds    log tuner plugin: table /t hash 00, 3 regions for 2 ranks on 1 node(s), in use
+
+NAME: verify says why it was off
+RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: /t: it was measured with NCCL 2.1.0, this is 2.28.9\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+EXPECT: fails    log tuner plugin: off: /t: it was measured with NCCL 2.1.0
+
+NAME: verify notices a plugin that was never loaded
+RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: /x/libnccl-tuner-topotune.so\n' >$TMP/job.log; topotune verify --root "$DATA/nothing" --log $TMP/job.log; true
+EXPECT: fails    log tuner plugin: NCCL did not load /x/libnccl-tuner-topotune.so
+
+NAME: log reads a profiler file
+RUN: topotune log "$DATA/fuzz/corpus/nccl_profile/two.ttprof"
+EXPECT: communicator 0xabc, rank 0 of 2, pid 7 on gpu
+EXPECT: AllReduce
+EXPECT: Ring/Simple
+EXPECT: modelled: both ranks are on one node
+EXPECT: 0 -> 1: 8192
+
+NAME: and as JSON
+RUN: topotune log --json "$DATA/fuzz/corpus/nccl_profile/two.ttprof"
+EXPECT: "source":{"kind":"nccl-profile"
+EXPECT: "matrix":[[0,8192],[8192,0]],"matrix_basis":"modelled"
+EXPECT: "profile":[{"rank":0,"communicator":"0xabc"
+
+NAME: a profiler file that is cut off
+RUN: head -c 9000 "$DATA/fuzz/corpus/nccl_profile/two.ttprof" >$TMP/p; topotune log $TMP/p
+STATUS: 3
+STDERR: /p: a profiler file of 9000 bytes is cut off
