@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "measure/statistics.h"
@@ -60,6 +61,26 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
   return out;
 }
 
+namespace {
+
+// The member whose best link, of those to members that are not in `slow`, is the worst, and that link's rate.
+std::optional<std::pair<int, double>> worst_of(const std::vector<Link>& links, int n,
+                                               const std::set<int>& slow) {
+  std::map<int, double> best;
+  for (const auto& link : links) {
+    if (slow.contains(link.a) || slow.contains(link.b)) continue;
+    for (const int end : {link.a, link.b}) best[end] = std::max(best[end], link.gbytes_per_s);
+  }
+  std::optional<std::pair<int, double>> worst;
+  for (int m = 0; m < n; ++m) {
+    const auto found = best.find(m);
+    if (found != best.end() && (!worst || found->second < worst->second)) worst = *found;
+  }
+  return worst;
+}
+
+}  // namespace
+
 Suspects suspects_of(const std::vector<Link>& links, int n, double share) {
   Suspects out;
   std::vector<double> rates;
@@ -67,19 +88,17 @@ Suspects suspects_of(const std::vector<Link>& links, int n, double share) {
   // A slow member has two slow links: the upper quartile is of good ones as long as fewer than a third are
   // slow.
   out.usual = measure::percentile_of(rates, 0.75).value_or(0);
-  std::map<int, std::pair<int, int>> seen;  // member -> links, slow ones
-  const auto slow = [&](const Link& link) { return link.gbytes_per_s < share * out.usual; };
-  for (const auto& link : links) {
-    for (const int end : {link.a, link.b}) {
-      ++seen[end].first;
-      seen[end].second += slow(link) ? 1 : 0;
-    }
+  const double limit = share * out.usual;
+  std::set<int> slow;
+  // The worst first: what a slow member explains is no evidence against its partners.
+  while (const auto worst = worst_of(links, n, slow)) {
+    if (worst->second >= limit) break;
+    slow.insert(worst->first);
   }
-  const auto all_slow = [&](int m) { return seen[m].first > 0 && seen[m].first == seen[m].second; };
-  for (int m = 0; m < n; ++m)
-    if (all_slow(m)) out.members.push_back(m);
+  out.members.assign(slow.begin(), slow.end());
   for (const auto& link : links)
-    if (slow(link) && !all_slow(link.a) && !all_slow(link.b)) out.links.emplace_back(link.a, link.b);
+    if (link.gbytes_per_s < limit && !slow.contains(link.a) && !slow.contains(link.b))
+      out.links.emplace_back(link.a, link.b);
   return out;
 }
 
@@ -88,11 +107,12 @@ std::vector<Round> confirmation(const Suspects& suspects, int n) {
   for (int m = 0; m < n; ++m)
     if (std::ranges::find(suspects.members, m) == suspects.members.end()) good.push_back(m);
   std::vector<Round> out;
-  for (std::size_t i = 0; i < suspects.members.size() && !good.empty(); ++i) {
-    const int m = suspects.members[i];
+  for (const int m : suspects.members) {
     // Not the neighbours: other members than before, where there are enough.
-    const auto far = good[(i + good.size() / 2 + static_cast<std::size_t>(m)) % good.size()];
-    out.push_back({{std::min(m, far), std::max(m, far)}});
+    for (std::size_t k = 0; k < std::min<std::size_t>(good.size(), 2); ++k) {
+      const int far = good[(good.size() / 2 + static_cast<std::size_t>(m) + k) % good.size()];
+      out.push_back({{std::min(m, far), std::max(m, far)}});
+    }
   }
   for (const auto& link : suspects.links) out.push_back({link});
   return out;

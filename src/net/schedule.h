@@ -25,8 +25,8 @@ struct Link {
   int a = 0, b = 0;
   double gbytes_per_s = 0;
 };
-// Members that may be slow: all their links lie under `share` of the median of the other links; and links
-// that are slow while both ends have a good one. What is slow is measured again before it is said.
+// Members that may be slow: their links lie under `share` of the usual, those to other such members left out;
+// and links that are slow while both ends have a good one. What is slow is measured again before it is said.
 struct Suspects {
   std::vector<int> members;
   std::vector<Pair> links;
@@ -34,7 +34,8 @@ struct Suspects {
 };
 Suspects suspects_of(const std::vector<Link>& links, int n, double share = 0.7);
 
-// The round that tells which end of slow links it is: each suspect with a member that is not one.
+// The rounds that tell which end of slow links it is: each suspect with two members that are none, each slow
+// link again.
 std::vector<Round> confirmation(const Suspects& suspects, int n);
 
 }  // namespace topotune::net

@@ -68,10 +68,21 @@ TEST(Suspects, OneSlowMemberIsFoundAndNobodyElse) {
       EXPECT_EQ(found.members, std::vector<int>{slow}) << n;
       EXPECT_TRUE(found.links.empty());
       const auto again = confirmation(found, n);
-      ASSERT_EQ(again.size(), 1u);
-      EXPECT_TRUE(again[0][0].first == slow || again[0][0].second == slow);
+      ASSERT_EQ(again.size(), 2u);
+      for (const auto& round : again) EXPECT_TRUE(round[0].first == slow || round[0].second == slow);
+      EXPECT_NE(again[0], again[1]);
     }
   }
+}
+
+TEST(Suspects, ANeighbourOfASlowMemberIsNoSuspectForOneMoreSlowLink) {
+  auto links = ring(8, 4);
+  for (auto& link : links)
+    if (link.a == 2 && link.b == 3) link.gbytes_per_s = 0.3;  // 3's other link is that to 4
+  EXPECT_EQ(suspects_of(links, 8).members, (std::vector<int>{3, 4}));
+  for (auto& link : links)
+    if (link.a == 2 && link.b == 3) link.gbytes_per_s = 0.9;
+  EXPECT_EQ(suspects_of(links, 8).members, std::vector<int>{4});
 }
 
 TEST(Suspects, ASlowCableIsNoSlowMember) {
