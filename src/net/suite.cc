@@ -277,8 +277,9 @@ class Suite {
       }
       return measured > 0 && slow == measured;
     };
-    const auto say = [&](std::string subject, std::string text) {
-      outcome_.judgements.push_back({model::Severity::warn, std::move(subject), std::move(text)});
+    const auto say = [&](std::string subject, std::string text,
+                         model::Severity severity = model::Severity::warn) {
+      outcome_.judgements.push_back({severity, std::move(subject), std::move(text)});
     };
     for (const int m : suspects.members) {
       double best = 0;
@@ -293,7 +294,8 @@ class Suite {
         say(member(m).host,
             fmt::format("was slow with its neighbours but not with another host: {:.3f} of {:.3f} GB/s; "
                         "the cables between them, or their load",
-                        best, suspects.usual));
+                        best, suspects.usual),
+            model::Severity::info);
     }
     for (const auto& [a, b] : suspects.links) {
       const auto again = std::ranges::find_if(confirmed, [&](const Link& l) { return l.a == a && l.b == b; });
