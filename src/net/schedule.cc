@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,8 +65,13 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
 
 namespace {
 
-// Robust standard deviation of the logarithms.
-double spread_of(const std::vector<double>& rates) {
+// Robust standard deviation of the logarithms. One slow member has two links: of fewer than six these would
+// be too large a part, and only the better half counts.
+double spread_of(std::vector<double> rates) {
+  if (rates.size() < 6) {
+    std::ranges::sort(rates, std::greater<>());
+    rates.resize((rates.size() + 1) / 2);
+  }
   std::vector<double> logs;
   for (const double rate : rates) logs.push_back(std::log(std::max(rate, 1e-9)));
   const double middle = measure::median_of(logs).value_or(0);
