@@ -104,7 +104,7 @@ Suspects suspects_of(const std::vector<Link>& links, int n, double share) {
   // A slow member has two slow links: the upper quartile is of good ones as long as fewer than a third are
   // slow.
   out.usual = measure::percentile_of(rates, 0.75).value_or(0);
-  out.limit = out.usual * std::min(share, std::exp(-3 * spread_of(rates)));
+  out.limit = out.usual * std::min(share, std::exp(-2 * spread_of(rates)));
   const double limit = out.limit;
   std::set<int> slow;
   // The worst first: what a slow member explains is no evidence against its partners.

@@ -32,7 +32,7 @@ struct Suspects {
   std::vector<Pair> links;
   double usual = 0;  // GB/s
   // Under it a link is slow: `share` of the usual, less where the links differ more than that among
-  // themselves (three robust standard deviations of their logarithms), as they do on a busy machine.
+  // themselves (two robust standard deviations of their logarithms), as they do on a busy machine.
   double limit = 0;
 };
 Suspects suspects_of(const std::vector<Link>& links, int n, double share = 0.7);
