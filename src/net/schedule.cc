@@ -1,6 +1,8 @@
 #include "net/schedule.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -63,6 +65,20 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
 
 namespace {
 
+// Robust standard deviation of the logarithms. One slow member has two links: of fewer than six these would
+// be too large a part, and only the better half counts.
+double spread_of(std::vector<double> rates) {
+  if (rates.size() < 6) {
+    std::ranges::sort(rates, std::greater<>());
+    rates.resize((rates.size() + 1) / 2);
+  }
+  std::vector<double> logs;
+  for (const double rate : rates) logs.push_back(std::log(std::max(rate, 1e-9)));
+  const double middle = measure::median_of(logs).value_or(0);
+  for (double& value : logs) value = std::abs(value - middle);
+  return 1.4826 * measure::median_of(logs).value_or(0);
+}
+
 // The member whose best link, of those to members that are not in `slow`, is the worst, and that link's rate.
 std::optional<std::pair<int, double>> worst_of(const std::vector<Link>& links, int n,
                                                const std::set<int>& slow) {
@@ -88,7 +104,8 @@ Suspects suspects_of(const std::vector<Link>& links, int n, double share) {
   // A slow member has two slow links: the upper quartile is of good ones as long as fewer than a third are
   // slow.
   out.usual = measure::percentile_of(rates, 0.75).value_or(0);
-  const double limit = share * out.usual;
+  out.limit = out.usual * std::min(share, std::exp(-2 * spread_of(rates)));
+  const double limit = out.limit;
   std::set<int> slow;
   // The worst first: what a slow member explains is no evidence against its partners.
   while (const auto worst = worst_of(links, n, slow)) {

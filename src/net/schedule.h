@@ -25,12 +25,15 @@ struct Link {
   int a = 0, b = 0;
   double gbytes_per_s = 0;
 };
-// Members that may be slow: their links lie under `share` of the usual, those to other such members left out;
+// Members that may be slow: their links lie under the limit, those to other such members left out;
 // and links that are slow while both ends have a good one. What is slow is measured again before it is said.
 struct Suspects {
   std::vector<int> members;
   std::vector<Pair> links;
   double usual = 0;  // GB/s
+  // Under it a link is slow: `share` of the usual, less where the links differ more than that among
+  // themselves (two robust standard deviations of their logarithms), as they do on a busy machine.
+  double limit = 0;
 };
 Suspects suspects_of(const std::vector<Link>& links, int n, double share = 0.7);
 

@@ -273,7 +273,7 @@ class Suite {
       for (const auto& l : confirmed) {
         if (l.a != m && l.b != m) continue;
         ++measured;
-        slow += l.gbytes_per_s < 0.7 * suspects.usual ? 1 : 0;
+        slow += l.gbytes_per_s < suspects.limit ? 1 : 0;
       }
       return measured > 0 && slow == measured;
     };
@@ -299,7 +299,7 @@ class Suite {
     }
     for (const auto& [a, b] : suspects.links) {
       const auto again = std::ranges::find_if(confirmed, [&](const Link& l) { return l.a == a && l.b == b; });
-      if (again == confirmed.end() || again->gbytes_per_s >= 0.7 * suspects.usual) continue;
+      if (again == confirmed.end() || again->gbytes_per_s >= suspects.limit) continue;
       say(member(a).host + "-" + member(b).host,
           fmt::format("is slow twice, while both hosts are not: {:.3f} of {:.3f} GB/s", again->gbytes_per_s,
                       suspects.usual));

@@ -85,6 +85,16 @@ TEST(Suspects, ANeighbourOfASlowMemberIsNoSuspectForOneMoreSlowLink) {
   EXPECT_EQ(suspects_of(links, 8).members, std::vector<int>{4});
 }
 
+TEST(Suspects, WhereAllDifferOnlyWhatIsFarFromAllIsSlow) {
+  auto links = ring(8, 5);
+  const double noise[] = {0.6, 1.9, 0.45, 1.0, 0.75, 1.4, 0.5, 1.2};
+  for (std::size_t i = 0; i < links.size(); ++i)
+    links[i].gbytes_per_s = links[i].gbytes_per_s < 0.5 ? 0.02 : noise[i];
+  const auto found = suspects_of(links, 8);
+  EXPECT_EQ(found.members, std::vector<int>{5});
+  EXPECT_TRUE(found.links.empty());
+}
+
 TEST(Suspects, ASlowCableIsNoSlowMember) {
   auto links = ring(8, -1);
   links[2].gbytes_per_s = 0.2;
