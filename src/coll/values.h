@@ -73,38 +73,36 @@ TOPOTUNE_HD inline std::uint64_t moved_bits(std::uint64_t index, std::uint32_t b
   return bytes == 4 ? word : word & ((1u << (8 * bytes)) - 1);
 }
 
+// Bits of a floating point type; mantissa 0: an integer.
+struct FloatFormat {
+  std::uint32_t mantissa = 0, exponent = 0, bias = 0;
+};
+TOPOTUNE_HD inline FloatFormat float_format(std::uint32_t type) {
+  switch (type) {
+    case 6:
+      return {10, 5, 15};
+    case 7:
+      return {23, 8, 127};
+    case 8:
+      return {52, 11, 1023};
+    case 9:
+      return {7, 8, 127};
+    case 10:
+      return {3, 4, 7};
+    case 11:
+      return {2, 5, 15};
+    default:
+      return {};
+  }
+}
+
 // The bits of a small whole number in a type. Exact for all numbers that fit into its mantissa and range; of
 // integers the low bits.
 TOPOTUNE_HD inline std::uint64_t encode(std::uint32_t type, std::uint64_t value) {
-  std::uint32_t mantissa = 0, bias = 0;
-  switch (type) {
-    case 0:
-    case 1:
-      return value & 0xff;
-    case 2:
-    case 3:
-      return value & 0xffffffffu;
-    case 4:
-    case 5:
-      return value;
-    case 6:
-      mantissa = 10, bias = 15;
-      break;
-    case 7:
-      mantissa = 23, bias = 127;
-      break;
-    case 8:
-      mantissa = 52, bias = 1023;
-      break;
-    case 9:
-      mantissa = 7, bias = 127;
-      break;
-    case 10:
-      mantissa = 3, bias = 7;
-      break;
-    default:
-      mantissa = 2, bias = 15;
-      break;
+  const auto [mantissa, exponent, bias] = float_format(type);
+  if (mantissa == 0) {
+    const std::uint32_t bytes = element_bytes(type);
+    return bytes == 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
   }
   if (value == 0) return 0;
   std::uint32_t power = 0;
@@ -116,29 +114,8 @@ TOPOTUNE_HD inline std::uint64_t encode(std::uint32_t type, std::uint64_t value)
 
 // A non-negative number as a double; NaN and infinities become 1e300.
 TOPOTUNE_HD inline double decode(std::uint32_t type, std::uint64_t bits) {
-  std::uint32_t mantissa = 0, exponent = 0, bias = 0;
-  switch (type) {
-    case 6:
-      mantissa = 10, exponent = 5, bias = 15;
-      break;
-    case 7:
-      mantissa = 23, exponent = 8, bias = 127;
-      break;
-    case 8:
-      mantissa = 52, exponent = 11, bias = 1023;
-      break;
-    case 9:
-      mantissa = 7, exponent = 8, bias = 127;
-      break;
-    case 10:
-      mantissa = 3, exponent = 4, bias = 7;
-      break;
-    case 11:
-      mantissa = 2, exponent = 5, bias = 15;
-      break;
-    default:
-      return static_cast<double>(bits);
-  }
+  const auto [mantissa, exponent, bias] = float_format(type);
+  if (mantissa == 0) return static_cast<double>(bits);
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << mantissa) - 1);
   const auto power = static_cast<std::int32_t>((bits >> mantissa) & ((1u << exponent) - 1));
   if ((bits >> (mantissa + exponent)) != 0) return 1e300;  // negative
@@ -201,12 +178,7 @@ TOPOTUNE_HD inline std::uint64_t sent_bits(const Slice& s, std::uint64_t index) 
 // An average of floating point numbers is a sum of rounded parts: a rounding a rank is let pass.
 TOPOTUNE_HD inline bool near_average(const Slice& s, std::uint64_t index, std::uint64_t bits) {
   double eps = 1;
-  const std::uint32_t digits = s.type == 6    ? 10
-                               : s.type == 7  ? 23
-                               : s.type == 8  ? 52
-                               : s.type == 9  ? 7
-                               : s.type == 10 ? 3
-                                              : 2;
+  const std::uint32_t digits = float_format(s.type).mantissa;
   for (std::uint32_t i = 0; i < digits; ++i) eps *= 0.5;
   const double want = static_cast<double>(reduced_value(s, index)) / s.ranks;
   const double have = decode(s.type, bits);
