@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "parse/document.h"
 
 namespace topotune::parse {
 
@@ -42,10 +43,7 @@ std::optional<model::LogCost> cost_of(const Json& json) {
 }  // namespace
 
 bool looks_like_log_document(std::string_view text) {
-  text = text.substr(0, 4096);
-  const auto brace = text.find_first_not_of(" \t\r\n");
-  return brace != std::string_view::npos && text[brace] == '{' &&
-         text.find(kSchema) != std::string_view::npos;
+  return looks_like_document(text, kSchema);
 }
 
 Result<LogCosts> parse_log_costs(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "parse/document.h"
 #include "parse/line_reader.h"
 #include "parse/measurement_run.h"
 
@@ -35,10 +36,7 @@ std::optional<MeasuredResult> result_of(const model::Measurement& m) {
 }  // namespace
 
 bool looks_like_measurement(std::string_view text) {
-  text = text.substr(0, 4096);
-  const auto brace = text.find_first_not_of(" \t\r\n");
-  return brace != std::string_view::npos && text[brace] == '{' &&
-         text.find(kSchema) != std::string_view::npos;
+  return looks_like_document(text, kSchema);
 }
 
 Result<std::vector<MeasuredResult>> parse_measurement(std::string_view text) {

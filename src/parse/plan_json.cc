@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "parse/document.h"
 
 namespace topotune::parse {
 
@@ -165,8 +166,7 @@ Result<Json> parse(std::string_view text) {
 }  // namespace
 
 bool looks_like_plan_json(std::string_view text) {
-  return trim(text.substr(0, 4096)).starts_with('{') &&
-         text.substr(0, 4096).find("\"topotune.plan/") != std::string_view::npos;
+  return looks_like_document(text, "\"topotune.plan/");
 }
 
 Result<model::Plan> parse_plan_json(std::string_view text) {
