@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 
 #include "base/text.h"
 #include "host/fd.h"
+#include "host/modules.h"
 #include "launch/exchange.h"
 #include "peers/tcp.h"
 
@@ -24,9 +24,8 @@ namespace topotune::cli {
 namespace {
 
 std::string program() {
-  std::array<char, 4096> path{};
-  const auto size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "topotune";
+  const auto file = host::program_file();
+  return file.empty() ? "topotune" : file;
 }
 
 // For a shell on the other side.

@@ -14,15 +14,19 @@ std::vector<std::string> folders() {
   std::vector<std::string> out;
   if (const char* chosen = std::getenv("TOPOTUNE_MODULES"); chosen != nullptr && *chosen != '\0')
     return {chosen};
-  std::array<char, 4096> path{};
-  const auto size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (size <= 0) return out;
-  const std::string program(path.data(), static_cast<std::size_t>(size));
+  const auto program = program_file();
+  if (program.empty()) return out;
   const auto folder = program.substr(0, program.rfind('/'));
   return {folder, folder + "/../lib/topotune"};
 }
 
 }  // namespace
+
+std::string program_file() {
+  std::array<char, 4096> path{};
+  const auto size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "";
+}
 
 Result<SharedLibrary> open_module(const std::string& file) {
   const auto where = folders();
