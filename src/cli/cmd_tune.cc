@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <memory>
 
 #include "base/text.h"
@@ -25,7 +23,7 @@ class Run {
       : o_(options),
         globals_(globals),
         start_(measure::monotonic_seconds()),
-        on_terminal_(!globals.quiet && ::isatty(STDERR_FILENO) == 1),
+        progress_(globals),
         watchdog_([this](const std::string& step, double limit) { hang(step, limit); }) {
     run_.suite = "tune";
     run_.date = utc_now();
@@ -46,15 +44,11 @@ class Run {
  private:
   void step(const std::string& what) {
     watchdog_.begin(what, 60);
-    const double spent = measure::monotonic_seconds() - start_;
-    if (on_terminal_)
-      fmt::print(stderr, "\r\033[K[{:5.1f} s] {:.100}", spent, what);
-    else if (globals_.verbose)
-      fmt::print(stderr, "[{:5.1f} s] {}\n", spent, what);
+    progress_(what);
   }
   void idle() {
     watchdog_.end();
-    if (on_terminal_) fmt::print(stderr, "\r\033[K");
+    progress_.clear();
   }
   void say(const std::string& text) {
     if (!globals_.quiet) fmt::print(stderr, "topotune: {}\n", text);
@@ -213,12 +207,7 @@ class Run {
     options.table_at_other_levels = true;
     tune::BackendMeasurer measurer((*machine)->levels, (*machine)->backends(), (*machine)->steering.get(),
                                    options);
-    const auto columns = tune::compare_columns(
-        measurer, columns_of(plan),
-        [](const tune::Cell&) {
-          return tune::Candidate{1, {}};
-        },
-        hooks_);
+    const auto columns = compare(measurer, plan);
     run_.judgements.push_back(
         {model::Severity::info, "plugin",
          fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
@@ -242,21 +231,18 @@ class Run {
     options.mode = tune::LaunchMode::stream;
     tune::BackendMeasurer measurer({{}, {}}, {m.groups[0].get(), m.groups[0].get()}, m.steering.get(),
                                    options);
-    const auto columns = tune::compare_columns(
-        measurer, columns_of(plan),
-        [](const tune::Cell&) {
-          return tune::Candidate{1, {}};
-        },
-        hooks_);
+    const auto columns = compare(measurer, plan);
     return finish_columns(m, columns, "profiler", "off", "on");
   }
 
-  tune::CompareOptions columns_of(const TunePlan& plan) const {
-    tune::CompareOptions out;
-    out.collectives = plan.collectives, out.sizes = plan.sizes, out.held_back = plan.held_back;
-    out.pairs = static_cast<std::size_t>(o_.pairs);
-    out.budget_seconds = o_.budget;
-    return out;
+  // Level 0 beside level 1 as it stands, in turns.
+  std::vector<tune::Column> compare(tune::BackendMeasurer& measurer, const TunePlan& plan) const {
+    tune::CompareOptions options;
+    options.collectives = plan.collectives, options.sizes = plan.sizes, options.held_back = plan.held_back;
+    options.pairs = static_cast<std::size_t>(o_.pairs);
+    options.budget_seconds = o_.budget;
+    const auto other = [](const tune::Cell&) { return tune::Candidate{1, {}}; };
+    return tune::compare_columns(measurer, options, other, hooks_);
   }
 
   int finish_columns(const TuneMachine& m, const std::vector<tune::Column>& columns, const std::string& name,
@@ -284,7 +270,7 @@ class Run {
   const TuneOptions& o_;
   const Globals& globals_;
   double start_;
-  bool on_terminal_;
+  Progress progress_;
   tune::Hooks hooks_;
   model::MeasurementRun run_;
   measure::Watchdog watchdog_;

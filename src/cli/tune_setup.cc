@@ -1,7 +1,6 @@
 #include "cli/tune_setup.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +8,10 @@
 
 #include "base/text.h"
 #include "cli/bench_run.h"
+#include "host/modules.h"
 #include "plugins/profiler_control.h"
 #include "plugins/tuner_control.h"
+#include "tune/decide.h"
 
 namespace topotune::cli {
 
@@ -88,21 +89,11 @@ class TunerSteering : public tune::Steering {
              got.function, got.bytes,   {got.algorithms, got.protocols, {}, {}}};
     for (int a = 0; a < got.algorithms; ++a)
       for (int p = 0; p < got.protocols; ++p) out.costs.microseconds.push_back(got.costs[a][p]);
-    out.costs.chosen = cheapest(out.costs);
+    out.costs.chosen = tune::cheapest(out.costs.microseconds.data(), got.algorithms, got.protocols);
     return out;
   }
 
  private:
-  static tune::Choice cheapest(const tune::Costs& costs) {
-    tune::Choice best;
-    float least = 0;
-    for (int i = 0; i < costs.algorithms * costs.protocols; ++i) {
-      const float cost = costs.microseconds[static_cast<std::size_t>(i)];
-      if (cost < 0 || (best.algorithm != tune::kNcclChooses && cost >= least)) continue;
-      best.algorithm = i / costs.protocols, best.protocol = i % costs.protocols, least = cost;
-    }
-    return best;
-  }
   plugins::Force force_ = nullptr;
   plugins::Release release_ = nullptr;
   plugins::Last last_ = nullptr;
@@ -217,7 +208,7 @@ Result<std::string> find_plugin(const std::string& named, const std::string& fil
   std::vector<fs::path> folders;
   if (const char* folder = std::getenv("TOPOTUNE_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
     folders.emplace_back(folder);
-  if (const auto self = fs::read_symlink("/proc/self/exe", error); !error) {
+  if (const fs::path self = host::program_file(); !self.empty()) {
     folders.push_back(self.parent_path());
     folders.push_back(self.parent_path().parent_path() / "lib" / "topotune");
     folders.push_back(self.parent_path().parent_path() / "lib");
