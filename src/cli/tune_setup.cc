@@ -70,6 +70,7 @@ class TunerSteering : public tune::Steering {
     if (!look_up(*library, "topotune_tuner_control", version) || version() != plugins::kControlVersion ||
         !look_up(*library, "topotune_tuner_force", out->force_) ||
         !look_up(*library, "topotune_tuner_release", out->release_) ||
+        !look_up(*library, "topotune_tuner_watch", out->watch_) ||
         !look_up(*library, "topotune_tuner_last", out->last_) ||
         !look_up(*library, "topotune_tuner_said", out->said_))
       return fail(Errc::unsupported, "{} is not the tuner plugin of this program", path);
@@ -77,6 +78,7 @@ class TunerSteering : public tune::Steering {
   }
   void force(const tune::Choice& c) override { force_(c.algorithm, c.protocol, c.channels); }
   void release() override { release_(); }
+  void watch(bool on) override { watch_(on ? 1 : 0); }
   std::string said() override {
     char text[512] = {};
     said_(text, sizeof text);
@@ -96,6 +98,7 @@ class TunerSteering : public tune::Steering {
  private:
   plugins::Force force_ = nullptr;
   plugins::Release release_ = nullptr;
+  plugins::Watch watch_ = nullptr;
   plugins::Last last_ = nullptr;
   plugins::Said said_ = nullptr;
 };
@@ -146,6 +149,8 @@ std::optional<double> free_megabytes(const TuneMachine& m) {
   return static_cast<double>(free) / 1e6;
 }
 
+}  // namespace
+
 Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
   nccl::GroupOptions options;
   options.buffer_bytes = buffer_bytes;
@@ -168,8 +173,6 @@ Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buf
   m.groups.push_back(std::move(*group));
   return {};
 }
-
-}  // namespace
 
 Result<TunePlan> plan_of(const TuneOptions& options) {
   TunePlan plan;

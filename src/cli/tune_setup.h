@@ -65,6 +65,8 @@ struct MachineRequest {
   std::string plugin;    // tuner plugin that NCCL was told to load; "" none
   std::string profiler;  // profiler plugin to switch; "" none
 };
+// One more communicator at the end of `machine`, with buffers of its first one.
+Result<void> add_level(TuneMachine& machine, const tune::Level& level, std::size_t buffer_bytes);
 Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
                                                        const std::function<void(const std::string&)>& step);
 

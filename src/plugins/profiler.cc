@@ -125,7 +125,7 @@ ProfilerSettings ProfilerSettings::from_environment() {
     out.folder = folder;
   out.records = std::bit_ceil(
       static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_RECORDS", 4096, 16, kMostRecords)));
-  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 64, 0, 1 << 20));
+  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 512, 0, 1 << 20));
   out.mask = static_cast<int>(number_in("TOPOTUNE_PROFILER_MASK", 0, 0, 32767));
   return out;
 }

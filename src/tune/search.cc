@@ -321,23 +321,6 @@ double gain_at(const CellResult& cell, std::size_t level, const SearchOptions& o
   return level == 0 ? 1 : std::min(1.0, c->ratio.median);
 }
 
-std::uint64_t half_way(std::uint64_t a, std::uint64_t b) {
-  return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(a) * static_cast<double>(b)));
-}
-
-void join_into(std::vector<Region>& out, const Region& r) {
-  if (!out.empty() && out.back().collective == r.collective && out.back().choice == r.choice &&
-      out.back().to + 1 == r.from) {
-    auto& last = out.back();
-    last.to = r.to;
-    last.ratio = std::min(last.ratio, r.ratio);
-    last.low = std::min(last.low, r.low);
-    last.high = std::max(last.high, r.high);
-  } else {
-    out.push_back(r);
-  }
-}
-
 }  // namespace
 
 Judged judge(const Compared& compared, const SearchOptions& o) {
@@ -406,32 +389,6 @@ std::size_t best_level(const std::vector<LevelScore>& scores) {
     if (scores[i].gain > scores[best].gain + 0.005) best = i;
   }
   return best;
-}
-
-std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
-                               const SearchOptions& options) {
-  std::vector<Region> out;
-  for (int k = 0; k < kTunedCollectives; ++k) {
-    std::vector<const CellResult*> cells;
-    for (const auto& cell : result.cells)
-      if (cell.cell.collective == static_cast<Collective>(k)) cells.push_back(&cell);
-    std::ranges::sort(cells, {}, [](const CellResult* c) { return c->cell.bytes; });
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const auto* c = of_level(*cells[i], level);
-      if (c == nullptr || !cells[i]->failed.empty() || c->candidate.choice == Choice{}) continue;
-      if (level == 0 && judge(*c, options) != Judged::faster) continue;
-      const auto bytes = cells[i]->cell.bytes;
-      Region r;
-      r.collective = static_cast<Collective>(k);
-      r.from = i == 0 ? bytes : half_way(cells[i - 1]->cell.bytes, bytes) + 1;
-      r.to = i + 1 == cells.size() ? bytes : half_way(bytes, cells[i + 1]->cell.bytes);
-      r.ranks = static_cast<std::uint32_t>(ranks), r.nodes = static_cast<std::uint32_t>(nodes);
-      r.choice = c->candidate.choice;
-      r.ratio = c->ratio.median, r.low = c->ratio.low, r.high = c->ratio.high;
-      join_into(out, r);
-    }
-  }
-  return out;
 }
 
 }  // namespace topotune::tune

@@ -83,10 +83,4 @@ std::vector<LevelScore> score_levels(const SearchResult& result, const std::vect
                                      const SearchOptions& options);
 std::size_t best_level(const std::vector<LevelScore>& scores);
 
-// The regions of one level: neighbours with one choice are joined, borders lie half way (in the logarithm)
-// between measured sizes. At the default level only what is faster is written; at another one also what keeps
-// a size as good.
-std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
-                               const SearchOptions& options);
-
 }  // namespace topotune::tune

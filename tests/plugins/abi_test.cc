@@ -23,10 +23,11 @@ std::set<std::string> exported(const char* path) {
 TEST(Abi, ExportsItsVersionsAndNothingElse) {
   const auto tuner = exported(TOPOTUNE_TUNER);
   if (tuner.empty()) GTEST_SKIP() << "no nm here";
-  EXPECT_EQ(tuner, (std::set<std::string>{
-                       "ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4", "ncclTunerPlugin_v5",
-                       "ncclTunerPlugin_v6", "topotune_tuner_control", "topotune_tuner_force",
-                       "topotune_tuner_last", "topotune_tuner_release", "topotune_tuner_said"}));
+  EXPECT_EQ(tuner,
+            (std::set<std::string>{"ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4",
+                                   "ncclTunerPlugin_v5", "ncclTunerPlugin_v6", "topotune_tuner_control",
+                                   "topotune_tuner_force", "topotune_tuner_last", "topotune_tuner_release",
+                                   "topotune_tuner_said", "topotune_tuner_watch"}));
   EXPECT_EQ(exported(TOPOTUNE_PROFILER),
             (std::set<std::string>{"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
                                    "ncclProfiler_v5", "ncclProfiler_v6", "topotune_profiler_pause"}));

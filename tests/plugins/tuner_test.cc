@@ -269,9 +269,15 @@ TEST(Tuner, IsSteeredByTheProgramThatMeasures) {
   EXPECT_EQ(library.function<ControlVersion>("topotune_tuner_control")(), kControlVersion);
   const auto force = library.function<Force>("topotune_tuner_force");
   const auto last = library.function<Last>("topotune_tuner_last");
+  const auto watch = library.function<Watch>("topotune_tuner_watch");
   LastDecision seen;
   Costs costs;
   int channels = 0;
+  force(-1, -1, 0);
+  ranks.ask(1400, costs, channels);  // not watched: not written down
+  last(&seen);
+  EXPECT_EQ(seen.calls, 0u);
+  watch(1);
   force(0, 2, 3);
   ranks.ask(1500, costs, channels);
   EXPECT_EQ(costs.at[0][2], 0);

@@ -7,6 +7,7 @@
 #include "measure/statistics.h"
 #include "tune/compare.h"
 #include "tune/decide.h"
+#include "tune/prove.h"
 
 namespace topotune::tune {
 namespace {
@@ -86,7 +87,7 @@ TEST(Search, FindsWhatIsFasterAndTakesNothingThatIsSlower) {
   const auto scores = score_levels(result, m.levels(), o);
   const auto level = best_level(scores);
   EXPECT_EQ(level, 1u);
-  const auto regions = regions_of(result, level, 2, 1, o);
+  const auto regions = regions_of(answers_of(result, level, o), 2, 1);
   Table table;
   table.regions = regions;
   const Decider decider(table, 2, 1);
@@ -128,7 +129,7 @@ TEST(Search, NothingIsFasterMeansNoRegion) {
   const auto result = search(m, o, hooks(m));
   const auto level = best_level(score_levels(result, m.levels(), o));
   EXPECT_EQ(level, 0u);
-  EXPECT_EQ(regions_of(result, level, 2, 1, o).size(), 0u);
+  EXPECT_EQ(regions_of(answers_of(result, level, o), 2, 1).size(), 0u);
 }
 
 TEST(Search, KeepsToItsTimeAndStopsWhenTold) {
@@ -166,7 +167,7 @@ TEST(Regions, NeighboursAreJoinedAndBordersLieHalfWay) {
   };
   cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3),
       cell(65536, {1, 2, 0}, 1.005);
-  const auto regions = regions_of(result, 0, 2, 1, {});
+  const auto regions = regions_of(answers_of(result, 0, {}), 2, 1);
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_EQ(regions[0].from, 1024u);
   EXPECT_EQ(regions[0].to, 8192u);
@@ -255,12 +256,7 @@ TEST(Columns, SummaryCountsWhatTheyCameTo) {
   CompareOptions o;
   o.collectives = {Collective::all_reduce};
   o.sizes = {1024, 64u << 20}, o.held_back = {48u << 20};
-  const auto columns = compare_columns(
-      m, o,
-      [](const Cell&) {
-        return Candidate{1, {}};
-      },
-      hooks(m));
+  const auto columns = compare_columns(m, o, {{{0, {}}}, {{1, {}}}}, hooks(m));
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_TRUE(columns[1].held_back);
   const auto s = summary_of(columns);
