@@ -24,7 +24,7 @@ clock() { # clock SECONDS COMMAND...: runs it, with its status and its wall time
   return $status
 }
 export NCCL_NVLS_ENABLE=0
-export TOPOTUNE_PLUGIN_DIR=$bin
+export TOPOTUNE_MODULES=$bin
 if [ -z "${TOPOTUNE_NCCL_LIBRARY:-}" ]; then
   found=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib", "libnccl.so.2"))' 2>/dev/null)
   [ -e "$found" ] || found=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n 1)

@@ -208,21 +208,7 @@ Result<std::string> find_plugin(const std::string& named, const std::string& fil
     if (error) return tl::unexpected(usage(fmt::format("{}: {}", printable(named), error.message())));
     return path.string();
   }
-  std::vector<fs::path> folders;
-  if (const char* folder = std::getenv("TOPOTUNE_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
-    folders.emplace_back(folder);
-  if (const fs::path self = host::program_file(); !self.empty()) {
-    folders.push_back(self.parent_path());
-    folders.push_back(self.parent_path().parent_path() / "lib" / "topotune");
-    folders.push_back(self.parent_path().parent_path() / "lib");
-  }
-  for (const auto& folder : folders) {
-    const auto path = fs::canonical(folder / file, error);
-    if (!error) return path.string();
-  }
-  auto missing = Error{Errc::not_found, fmt::format("{} is not beside this program", file), {}, {}, {}, {}};
-  missing.hint = "set TOPOTUNE_PLUGIN_DIR to its folder";
-  return tl::unexpected(missing);
+  return host::module_file(file);
 }
 
 Result<void> prepare_environment(const std::string& plugin, const std::string& table) {

@@ -38,7 +38,7 @@ struct TunePlan {
 };
 Result<TunePlan> plan_of(const TuneOptions& options);
 
-// One of our plugins: as named, or beside this program, in ../lib/topotune, or in TOPOTUNE_PLUGIN_DIR.
+// One of our plugins: as named, or beside this program, in ../lib/topotune, or in TOPOTUNE_MODULES.
 Result<std::string> find_plugin(const std::string& named, const std::string& file);
 
 // Variables that would decide what is to be found out. NCCL_TUNER_PLUGIN is set to `plugin`.

@@ -31,6 +31,7 @@ TEST(Abi, ExportsItsVersionsAndNothingElse) {
   EXPECT_EQ(exported(TOPOTUNE_PROFILER),
             (std::set<std::string>{"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
                                    "ncclProfiler_v5", "ncclProfiler_v6", "topotune_profiler_pause"}));
+  EXPECT_EQ(exported(TOPOTUNE_ENV), (std::set<std::string>{"ncclEnvPlugin_v1", "ncclEnvPlugin_v2"}));
 }
 
 TEST(Abi, NameStandsFirst) {
@@ -49,7 +50,7 @@ TEST(Abi, LoadsAnywhere) {
 #ifdef TOPOTUNE_SANITIZED
   GTEST_SKIP() << "a sanitizer's runtime is linked in";
 #endif
-  for (const char* path : {TOPOTUNE_TUNER, TOPOTUNE_PROFILER}) {
+  for (const char* path : {TOPOTUNE_TUNER, TOPOTUNE_PROFILER, TOPOTUNE_ENV}) {
     std::FILE* pipe = ::popen((std::string("objdump -p -T ") + path + " 2>/dev/null").c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     char line[1024];
