@@ -84,13 +84,13 @@ class Run {
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, ""); !ok) return failed(ok.error());
-    auto machine = open_tune_machine({o_.gpus, levels(), plan.sizes.back(), *plugin, {}}, hooks_.progress);
+    auto machine = open_tune_machine({o_.gpus, levels(), plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
     auto& m = **machine;
     describe(m);
     tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
     tune::SearchOptions search;
-    search.collectives = plan.collectives, search.sizes = plan.sizes;
+    search.cells = plan.cells;
     search.margin = o_.margin_percent / 100;
     // Opening, proving and checking count, too.
     search.budget_seconds = std::max(1.0, 0.6 * left());
@@ -99,7 +99,7 @@ class Run {
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
     outcome.level = tune::best_level(outcome.scores);
     prove(outcome, m, plan, search);
-    table_of(outcome, m);
+    table_of(outcome, m, plan.reach);
     tune::BackendMeasurer checker(m.levels, m.backends(), m.steering.get(), plan.measurer);
     verify(outcome, m, checker);
     idle();
@@ -118,7 +118,7 @@ class Run {
       for (const std::size_t level : {outcome.level, std::size_t{0}}) {
         step("communicators once more");
         auto& side = level == 0 ? options.standard : options.tuned;
-        if (const auto added = add_level(m, tune::Level{m.levels[level]}, plan.sizes.back()); added)
+        if (const auto added = add_level(m, tune::Level{m.levels[level]}, plan.most_bytes()); added)
           side.push_back(m.levels.size() - 1);
         else
           m.notes.push_back(fmt::format("no second communicator: {}", added.error().text));
@@ -142,7 +142,7 @@ class Run {
     prove_level(0, 0.9 * left());
   }
 
-  void table_of(TuneOutcome& outcome, const TuneMachine& m) {
+  void table_of(TuneOutcome& outcome, const TuneMachine& m, double reach) {
     auto& table = outcome.table;
     const auto fingerprint = tune::machine_fingerprint();
     table.machine = fingerprint.empty() ? "unknown" : fingerprint;
@@ -154,7 +154,7 @@ class Run {
       table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
     }
     const int ranks = m.groups.front()->ranks();
-    table.regions = tune::regions_of(tune::answers_of(outcome.proofs), ranks, 1);
+    table.regions = tune::regions_of(tune::answers_of(outcome.proofs), ranks, 1, reach);
     for (const auto& p : outcome.proofs) {
       if (!p.proved) continue;
       const auto n = static_cast<std::uint32_t>(ranks);
@@ -233,7 +233,7 @@ class Run {
     std::vector<tune::Level> levels{{}, {}, {}, {}};
     for (const auto& s : table->table.settings)
       if (s.name == "NCCL_MIN_CTAS") levels[1].ctas = levels[2].ctas = s.value;
-    auto machine = open_tune_machine({o_.gpus, levels, plan.sizes.back(), *plugin, {}}, hooks_.progress);
+    auto machine = open_tune_machine({o_.gpus, levels, plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
     if ((*machine)->groups.size() < levels.size())
       return failed(Error{Errc::unsupported, "tune: " + (*machine)->notes.front(), {}, {}, {}, {}});
@@ -260,7 +260,7 @@ class Run {
     if (!profiler) return failed(profiler.error());
     if (auto ok = prepare_environment("", ""); !ok) return failed(ok.error());
     ::setenv("NCCL_PROFILER_PLUGIN", profiler->c_str(), 1);
-    auto machine = open_tune_machine({o_.gpus, {{}}, plan.sizes.back(), {}, *profiler}, hooks_.progress);
+    auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), {}, *profiler}, hooks_.progress);
     if (!machine) return failed(machine.error());
     auto& m = **machine;
     auto options = plan.measurer;
@@ -275,7 +275,7 @@ class Run {
   std::vector<tune::Column> compare(tune::BackendMeasurer& measurer, const TunePlan& plan,
                                     const tune::Sides& sides) const {
     tune::CompareOptions options;
-    options.collectives = plan.collectives, options.sizes = plan.sizes, options.held_back = plan.held_back;
+    options.cells = plan.cells, options.held_back = plan.held_back;
     options.pairs = static_cast<std::size_t>(o_.pairs);
     options.budget_seconds = o_.budget;
     return tune::compare_columns(measurer, options, sides, hooks_);
@@ -318,6 +318,9 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       ->delimiter(',')
       ->type_name("NAME");
   verb->add_option("--sizes", o->sizes, "FIRST:LAST in powers of two, or a list (1K:1G)")->type_name("SIZES");
+  verb->add_option("--from", o->from, "collectives and sizes of a job: its profiles (.ttprof) or NCCL log")
+      ->delimiter(',')
+      ->type_name("FILE");
   verb->add_option("--gpus", o->gpus, "only these GPUs, by CUDA's numbers")->delimiter(',')->type_name("N");
   verb->add_option("--budget", o->budget, "seconds in all (120)")
       ->type_name("S")
@@ -347,6 +350,7 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       "Examples:\n"
       "  topotune tune --out node.table\n"
       "  topotune tune --collectives all_reduce,all_gather --sizes 1M:1G --budget 60 --out node.table\n"
+      "  topotune tune --from /dev/shm/topotune-profile-1000-4242-0-17.ttprof --out job.table\n"
       "  topotune tune --sm-budget 24 --out quiet.table --json -o tune.json\n"
       "  topotune tune --check node.table --held-back\n"
       "  topotune run --tuned node.table -- python train.py");

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/bench_run.h"
+#include "cli/tune_job.h"
 #include "host/modules.h"
 #include "plugins/profiler_control.h"
 #include "plugins/tuner_control.h"
@@ -174,21 +175,40 @@ Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buf
   return {};
 }
 
-Result<TunePlan> plan_of(const TuneOptions& options) {
-  TunePlan plan;
-  for (const auto& name : options.collectives) {
+namespace {
+
+Result<std::vector<tune::Collective>> collectives_from(const std::vector<std::string>& names) {
+  std::vector<tune::Collective> out;
+  for (const auto& name : names) {
     const auto collective = tune::collective_from(name);
     if (!collective)
       return tl::unexpected(usage(fmt::format("tune: there is no collective '{}'", printable(name)),
                                   "all_reduce all_gather reduce_scatter broadcast reduce all_to_all"));
-    if (std::ranges::find(plan.collectives, *collective) == plan.collectives.end())
-      plan.collectives.push_back(*collective);
+    if (std::ranges::find(out, *collective) == out.end()) out.push_back(*collective);
   }
-  auto sizes = sizes_from(options.sizes);
-  if (!sizes) return tl::unexpected(sizes.error());
-  plan.sizes = std::move(*sizes);
-  for (std::size_t i = 0; options.held_back && i + 1 < plan.sizes.size(); ++i)
-    plan.held_back.push_back((plan.sizes[i] + plan.sizes[i + 1]) / 2 / 64 * 64);
+  return out;
+}
+
+}  // namespace
+
+Result<TunePlan> plan_of(const TuneOptions& options) {
+  TunePlan plan;
+  if (options.from.empty()) {
+    const auto collectives = collectives_from(options.collectives);
+    if (!collectives) return tl::unexpected(collectives.error());
+    const auto sizes = sizes_from(options.sizes);
+    if (!sizes) return tl::unexpected(sizes.error());
+    plan.cells = tune::cells_of(*collectives, *sizes);
+    std::vector<std::uint64_t> between;
+    for (std::size_t i = 0; options.held_back && i + 1 < sizes->size(); ++i)
+      between.push_back(((*sizes)[i] + (*sizes)[i + 1]) / 2 / 64 * 64);
+    plan.held_back = tune::cells_of(*collectives, between);
+  } else {
+    auto cells = cells_of_job(options.from);
+    if (!cells) return tl::unexpected(cells.error());
+    plan.cells = std::move(*cells);
+    plan.reach = kSameSize;
+  }
   const auto type = coll::type_from(options.type);
   if (!type)
     return tl::unexpected(usage(fmt::format("tune: there is no data type '{}'", printable(options.type)),

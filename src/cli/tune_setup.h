@@ -15,7 +15,8 @@ namespace topotune::cli {
 struct TuneOptions {
   std::vector<std::string> collectives{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                                        "broadcast"};
-  std::string sizes = "1K:1G";  // FIRST:LAST in powers of two, or a list
+  std::string sizes = "1K:1G";    // FIRST:LAST in powers of two, or a list
+  std::vector<std::string> from;  // a job's profiles or logs, instead of collectives and sizes
   std::vector<std::string> gpus;
   double budget = 120;   // seconds
   std::string out;       // the table; "" none
@@ -32,9 +33,10 @@ struct TuneOptions {
 
 // What is measured, understood.
 struct TunePlan {
-  std::vector<tune::Collective> collectives;
-  std::vector<std::uint64_t> sizes, held_back;
+  std::vector<tune::Cell> cells, held_back;  // ascending in size
+  double reach = 1;                          // of the outermost sizes, see regions_of()
   tune::BackendMeasurer::Options measurer;
+  std::uint64_t most_bytes() const { return cells.back().bytes; }
 };
 Result<TunePlan> plan_of(const TuneOptions& options);
 

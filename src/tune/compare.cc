@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "measure/statistics.h"
 #include "tune/rounds.h"
@@ -40,19 +41,18 @@ std::vector<Column> compare_columns(Measurer& measurer, const CompareOptions& op
                                     const Hooks& hooks) {
   std::vector<Column> out;
   const double start = hooks.now();
-  auto sizes = options.sizes;
-  sizes.insert(sizes.end(), options.held_back.begin(), options.held_back.end());
-  std::ranges::sort(sizes);
-  for (const auto collective : options.collectives) {
-    for (const auto bytes : sizes) {
-      if (hooks.stop() || hooks.now() - start > options.budget_seconds) return out;
-      hooks.progress(std::string(name_of(collective)) + " " + std::to_string(bytes));
-      Column column;
-      column.cell = {collective, bytes};
-      column.held_back = std::ranges::find(options.held_back, bytes) != options.held_back.end();
-      fill(measurer, column, sides, options.pairs);
-      out.push_back(std::move(column));
-    }
+  const auto key = [](const Cell& c) { return std::tuple(c.collective, c.bytes); };
+  auto cells = options.cells;
+  cells.insert(cells.end(), options.held_back.begin(), options.held_back.end());
+  std::ranges::sort(cells, {}, key);
+  for (const auto& cell : cells) {
+    if (hooks.stop() || hooks.now() - start > options.budget_seconds) return out;
+    hooks.progress(std::string(name_of(cell.collective)) + " " + std::to_string(cell.bytes));
+    Column column;
+    column.cell = cell;
+    column.held_back = std::ranges::find(options.held_back, cell) != options.held_back.end();
+    fill(measurer, column, sides, options.pairs);
+    out.push_back(std::move(column));
   }
   return out;
 }

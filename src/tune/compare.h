@@ -21,8 +21,7 @@ struct Column {
 };
 
 struct CompareOptions {
-  std::vector<Collective> collectives;
-  std::vector<std::uint64_t> sizes, held_back;
+  std::vector<Cell> cells, held_back;
   std::size_t pairs = 21;
   double budget_seconds = 300;
 };

@@ -229,7 +229,7 @@ std::vector<Answer> answers_of(const std::vector<Proof>& proofs) {
   return out;
 }
 
-std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes) {
+std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes, double reach) {
   std::ranges::sort(answers, {}, [](const Answer& a) { return std::tuple(a.cell.collective, a.cell.bytes); });
   std::vector<Region> out;
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -239,8 +239,11 @@ std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes
     const bool last = i + 1 == answers.size() || answers[i + 1].cell.collective != a.cell.collective;
     Region r;
     r.collective = a.cell.collective;
-    r.from = first ? a.cell.bytes : lower_end(answers[i - 1].cell.bytes, a.cell.bytes);
-    r.to = last ? a.cell.bytes : upper_end(a.cell.bytes, answers[i + 1].cell.bytes);
+    const auto bytes = static_cast<double>(a.cell.bytes);
+    r.from = first ? static_cast<std::uint64_t>(bytes / reach)
+                   : lower_end(answers[i - 1].cell.bytes, a.cell.bytes);
+    r.to =
+        last ? static_cast<std::uint64_t>(bytes * reach) : upper_end(a.cell.bytes, answers[i + 1].cell.bytes);
     r.ranks = static_cast<std::uint32_t>(ranks), r.nodes = static_cast<std::uint32_t>(nodes);
     r.choice = a.choice;
     r.ratio = a.ratio.median, r.low = a.ratio.low, r.high = a.ratio.high;

@@ -65,6 +65,8 @@ std::vector<Answer> answers_of(const std::vector<Proof>& proofs);
 
 // Neighbours with one choice are joined; borders lie half way (in the logarithm) between sizes; sizes more
 // than eightfold apart do not speak for what lies between them.
-std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes);
+// `reach`: how far the first and the last size of a collective speak for smaller and larger ones, as a
+// factor.
+std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes, double reach = 1);
 
 }  // namespace topotune::tune

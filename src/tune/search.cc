@@ -29,22 +29,17 @@ class Search {
       : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
 
   SearchResult run() {
-    const std::size_t cells = o_.collectives.size() * o_.sizes.size();
-    std::size_t done = 0;
-    for (const auto bytes : o_.sizes) {  // small ones first: all collectives get their share
-      for (const auto collective : o_.collectives) {
-        if (hooks_.stop()) out_.interrupted = true;
-        if (out_.interrupted) break;
-        const double left = o_.budget_seconds - spent();
-        if (left <= 0) {
-          out_.out_of_time = true;
-          break;
-        }
-        share_end_ = spent() + 3 * left / static_cast<double>(cells - done);
-        hooks_.progress(std::string(name_of(collective)) + " " + std::to_string(bytes));
-        out_.cells.push_back(cell({collective, bytes}));
-        ++done;
+    for (const auto& next : o_.cells) {
+      if (hooks_.stop()) out_.interrupted = true;
+      if (out_.interrupted) break;
+      const double left = o_.budget_seconds - spent();
+      if (left <= 0) {
+        out_.out_of_time = true;
+        break;
       }
+      share_end_ = spent() + 3 * left / static_cast<double>(o_.cells.size() - out_.cells.size());
+      hooks_.progress(std::string(name_of(next.collective)) + " " + std::to_string(next.bytes));
+      out_.cells.push_back(cell(next));
     }
     for (auto& cell : out_.cells) {
       if (hooks_.stop() || spent() > 0.9 * o_.budget_seconds) break;
@@ -354,6 +349,14 @@ std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes) 
   if (!(b.bytes > a.bytes)) return std::nullopt;
   const double slope = std::max(0.0, (b.seconds - a.seconds) / (b.bytes - a.bytes));
   return b.seconds + slope * (bytes - b.bytes);
+}
+
+std::vector<Cell> cells_of(const std::vector<Collective>& collectives,
+                           const std::vector<std::uint64_t>& sizes) {
+  std::vector<Cell> out;
+  for (const auto bytes : sizes)
+    for (const auto collective : collectives) out.push_back({collective, bytes});
+  return out;
 }
 
 SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks) {

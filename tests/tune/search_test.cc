@@ -67,8 +67,9 @@ class Model : public Measurer {
 
 SearchOptions options() {
   SearchOptions o;
-  o.collectives = {Collective::all_reduce, Collective::all_to_all};
-  for (std::uint64_t bytes = 1024; bytes <= 1u << 30; bytes *= 2) o.sizes.push_back(bytes);
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t bytes = 1024; bytes <= 1u << 30; bytes *= 2) sizes.push_back(bytes);
+  o.cells = cells_of({Collective::all_reduce, Collective::all_to_all}, sizes);
   return o;
 }
 
@@ -93,8 +94,9 @@ TEST(Search, FindsWhatIsFasterAndTakesNothingThatIsSlower) {
   const Decider decider(table, 2, 1);
   double gain = 0;
   int large = 0;
-  for (const auto bytes : o.sizes) {
-    const Cell cell{Collective::all_reduce, bytes};
+  for (const auto& cell : o.cells) {
+    if (cell.collective != Collective::all_reduce) continue;
+    const auto bytes = cell.bytes;
     const auto* choice = decider.choice(4, bytes);
     const Candidate tuned{level, choice == nullptr ? Choice{} : *choice};
     const double ratio = m.seconds(cell, {0, {}}) / m.seconds(cell, tuned);
@@ -237,7 +239,7 @@ TEST(Search, BothWaysToStartKernelsCount) {
     }
   } m(std::vector<Level>{{}, {32}}, 0.003);
   auto o = options();
-  o.collectives = {Collective::all_reduce};
+  std::erase_if(o.cells, [](const Cell& c) { return c.collective != Collective::all_reduce; });
   const auto result = search(m, o, hooks(m));
   for (const auto& cell : result.cells) {
     for (const auto& c : cell.levels) {
@@ -254,8 +256,8 @@ TEST(Search, BothWaysToStartKernelsCount) {
 TEST(Columns, SummaryCountsWhatTheyCameTo) {
   Model m(std::vector<Level>{{}, {32}}, 0.001);
   CompareOptions o;
-  o.collectives = {Collective::all_reduce};
-  o.sizes = {1024, 64u << 20}, o.held_back = {48u << 20};
+  o.cells = cells_of({Collective::all_reduce}, {1024, 64u << 20});
+  o.held_back = cells_of({Collective::all_reduce}, {48u << 20});
   const auto columns = compare_columns(m, o, {{{0, {}}}, {{1, {}}}}, hooks(m));
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_TRUE(columns[1].held_back);
