@@ -5,10 +5,9 @@
 #include <tuple>
 
 #include "cli/input.h"
-#include "cli/log_profile.h"
+#include "cli/profile_reader.h"
 #include "host/stream.h"
 #include "parse/nccl_log.h"
-#include "parse/nccl_profile.h"
 
 namespace topotune::cli {
 
@@ -25,15 +24,9 @@ struct Use {
 
 Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
   if (is_profile_file(files.front())) {
-    std::vector<parse::NcclProfile> profiles;
-    for (const auto& name : files) {
-      const auto bytes = read_input(name);
-      if (!bytes) return about(name, bytes.error());
-      auto profile = parse::parse_nccl_profile(*bytes);
-      if (!profile) return about(name, profile.error());
-      profiles.push_back(std::move(*profile));
-    }
-    return parse::log_of(profiles);
+    const auto profiles = read_profiles(files);
+    if (!profiles) return tl::unexpected(profiles.error());
+    return parse::log_of(*profiles);
   }
   parse::NcclLogParser parser;
   for (const auto& name : files) {
