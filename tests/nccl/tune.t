@@ -7,6 +7,10 @@ EXPECT: nccl 2.28.9
 EXPECT: "default_choice":"Ring/LL"
 EXPECT: end
 
+NAME: a table from what a job did
+RUN: TOPOTUNE_PROFILER_DIR=$TMP topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 12K --pairs 5 -q; topotune tune --from $(ls $TMP/*.ttprof | head -n 1) --mode stream --budget 5 --json -o $TMP/t.json; grep -o '"bytes":12288' $TMP/t.json | head -n 1
+EXPECT: "bytes":12288
+
 NAME: the plugin follows a table
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nset NCCL_MIN_CTAS 32\nregion all_reduce 4096 8192 2 1 Ring LL128 8 1 1 1\nend 1\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 4K --mode stream --pairs 7; true
 EXPECT: all_reduce
