@@ -93,7 +93,7 @@ class Run {
     search.cells = plan.cells;
     search.margin = o_.margin_percent / 100;
     // Opening, proving and checking count, too.
-    search.budget_seconds = std::max(1.0, 0.6 * left());
+    search.budget_seconds = std::max(1.0, 0.5 * left());
     TuneOutcome outcome;
     outcome.search = tune::search(measurer, search, hooks_);
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
@@ -132,7 +132,7 @@ class Run {
       outcome.proofs =
           tune::prove(measurer, tune::answers_of(outcome.search, level, search), options, hooks_);
     };
-    prove_level(outcome.level, 0.9 * left());
+    prove_level(outcome.level, (outcome.level > 0 ? 0.75 : 0.9) * left());
     const auto slower =
         std::ranges::count_if(outcome.proofs, [](const auto& p) { return p.proved && p.after.slower; });
     if (outcome.level == 0 || slower == 0) return;
