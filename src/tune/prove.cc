@@ -79,7 +79,7 @@ class Prover {
     if (o_.same)
       return entry.ratio.low >= 1 + o_.margin && (!entry.other_way || entry.other_way->low >= o_.least);
     const bool gains = entry.against_nothing >= 1.005 && entry.against_nothing_low >= 1.001 &&
-                       entry.against_nothing_other_high >= o_.least;
+                       entry.against_nothing_other >= o_.least;
     return gains || (than.worst() < 0.995 && entry.worst() > than.worst() + 0.005);
   }
 
@@ -139,7 +139,7 @@ class Prover {
     m.slower = m.slower || (slower && !(o_.same && m.choice == Choice{}));
     if (way == Way::other) {
       m.other_way = ratio;
-      m.against_nothing_other_high = against->high;
+      m.against_nothing_other = against->median;
       return true;
     }
     m.ratio = *ratio;

@@ -34,10 +34,10 @@ struct ProveOptions {
 // A choice of a size, measured once more with fresh samples.
 struct Measured {
   Choice choice;
-  Ratio ratio;                                          // by the mean of equal communicators
-  std::optional<Ratio> other_way;                       // with kernels started the other way
-  double against_nothing = 1, against_nothing_low = 1;  // NCCL's own choice there over this: median, low end
-  double against_nothing_other_high = 1;
+  Ratio ratio;                     // by the mean of equal communicators
+  std::optional<Ratio> other_way;  // with kernels started the other way
+  // Time of NCCL's own choice there over time of this: median and low end; median of the other way.
+  double against_nothing = 1, against_nothing_low = 1, against_nothing_other = 1;
   bool slower = false;  // surely: in one way, by the mean and by each pair of communicators
   std::vector<double> standard, tuned;
   double worst() const { return other_way ? std::min(ratio.median, other_way->median) : ratio.median; }
