@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tunes NCCL on a machine with two GPUs and proves it there, in one call of about five minutes: the table within 120 s,
 # both columns of one run with the plugin in place, what the profiler costs, and the model at sizes that it has not seen.
-# Writes at most eight files to the folder $1. Beside this script, or in the folder BIN: topotune and both plugins.
+# Writes at most eight files to the folder $1; "table" as $2 ends after the columns. Beside this script, or in the folder BIN: topotune and both plugins.
 # NVLink multicast stays off.
 set -u
 out=${1:?usage: tune_two_gpus.sh OUTPUT_FOLDER}
@@ -24,7 +24,7 @@ clock() { # clock SECONDS COMMAND...: runs it, with its status and its wall time
   return $status
 }
 export NCCL_NVLS_ENABLE=0
-export TOPOTUNE_PLUGIN_DIR=$bin
+export TOPOTUNE_MODULES=$bin
 if [ -z "${TOPOTUNE_NCCL_LIBRARY:-}" ]; then
   found=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib", "libnccl.so.2"))' 2>/dev/null)
   [ -e "$found" ] || found=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n 1)
@@ -45,36 +45,39 @@ table=$out/node.table
 ops=all_reduce,all_gather,reduce_scatter,all_to_all,broadcast
 
 # (a) The table, within two minutes.
-clock 150 "$tt" tune --collectives $ops --sizes 1K:1G --budget 115 --out "$table" -v --json -o "$out/tune.json"
+clock 150 "$tt" tune --collectives $ops --sizes 1K:1G --budget 110 --out "$table" -v --json -o "$out/tune.json"
 if [ ! -s "$table" ]; then
   say "no table was written; NCCL's own words:"
   NCCL_DEBUG=INFO clock 60 "$tt" tune --collectives all_reduce --sizes 1M,64M --budget 20 -v
   exit 1
 fi
-head -c 4000 "$table" >>"$log"
+grep -v ^raw "$table" >>"$log"
 
-# (b) and (d) Both columns of one run, interleaved; sizes in between against the model.
+# (b) Both columns of one run, in two pairs of communicators; sizes in between against the model; streams alone.
 clock 120 "$tt" tune --check "$table" --collectives $ops --sizes 1K:1G --held-back --pairs 31 --budget 110 --json -o "$out/check.json"
-clock 90 "$tt" tune --check "$table" --collectives $ops --sizes 1K:1G --mode stream --pairs 21 --budget 80 --json -o "$out/stream.json"
-clock 60 "$tt" tune --check "$table" --collectives all_reduce --sizes 1K:1G --pairs 21 --budget 50
+clock 90 "$tt" tune --check "$table" --collectives $ops --sizes 1K:4M --mode stream --pairs 41 --budget 60 --json -o "$out/stream.json"
+[ "${2:-all}" = table ] && { gzip -f "$out"/*.json; exit 0; }
 
-# What the library itself says about the plugin and about its choices.
-NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING,ENV NCCL_DEBUG_FILE=$out/nccl.log \
-  clock 60 "$tt" tune --check "$table" --collectives all_reduce --sizes 4K,1M,64M --mode stream --pairs 5 --budget 30
+# (c) The profiler's price: its events off and on between calls, and between training steps.
+clock 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 40 --json -o "$out/overhead.json"
+NCCL_PROFILER_PLUGIN=$bin/libnccl-profiler-topotune.so timeout 90 python3 "$here/step_overhead.py" 30 >>"$out/steps.jsonl" 2>>"$log"
+timeout 90 python3 "$here/step_overhead.py" 30 >>"$out/steps.jsonl" 2>>"$log"
+newest=$(ls -t /dev/shm/topotune-profile-*.ttprof 2>/dev/null | head -n 1)
+[ -n "$newest" ] && cp "$newest" "$out/rank.ttprof" && clock 20 "$tt" log "$newest"
 
-# (c) The profiler's price, in one process: its events off and on, kernels timed at each 64th and never.
-clock 90 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce,all_gather --sizes 1K:1G --pairs 41 --budget 60 --json -o "$out/overhead.json"
-TOPOTUNE_PROFILER_SAMPLE=0 clock 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1G --pairs 41 --budget 40
-
-newest=$(ls -t /dev/shm/topotune-profile-*.ttprof 2>/dev/null | tail -n 1)
-[ -n "$newest" ] && cp "$newest" "$out/rank.ttprof"
-rm -f /dev/shm/topotune-profile-*.ttprof
+# (d) A job that names the environment plugin and the table alone, proved by its log; what it does, tuned.
+printf 'NCCL_ENV_PLUGIN=%s\nTOPOTUNE_TUNER_TABLE=%s\n' "$bin/libnccl-env-topotune.so" "$(realpath "$table")" >/tmp/nccl.conf
+NCCL_CONF_FILE=/tmp/nccl.conf NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING,COLL timeout 90 \
+  torchrun --nproc-per-node=2 "$here/allreduce.py" >/tmp/job.log 2>&1
+grep -h -e 'topotune' -e 'CTAS' -e 'env plugin' /tmp/job.log | head -n 20 >>"$log"
+clock 20 "$tt" verify --log /tmp/job.log
+clock 60 "$tt" tune --from /tmp/job.log --budget 30 --out "$out/job.table"
 
 # Not healthy: the job must run as if there were no plugin.
+rm -f /dev/shm/topotune-profile-*.ttprof
 sed 's/^nccl .*/nccl 2.1.0/' "$table" >/tmp/foreign.table
 clock 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 5
 head -c 300 "$table" >/tmp/cut.table
 clock 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 5
-NCCL_ALGO=Ring clock 30 "$tt" tune --collectives all_reduce --sizes 1M
-gzip -f "$out"/*.json "$out/nccl.log" 2>/dev/null
+gzip -f "$out"/*.json "$out"/*.jsonl 2>/dev/null
 ls -l "$out"

@@ -10,6 +10,7 @@
 #include "cli/input.h"
 #include "cli/log_profile.h"
 #include "cli/log_run.h"
+#include "cli/profile_reader.h"
 #include "emit/nccl_log_json.h"
 #include "emit/nccl_log_text.h"
 #include "host/stream.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct LogOptions {
   std::vector<std::string> files;
-  std::string topology, fail_on, svg;
+  std::string topology, fail_on, svg, every;
   bool follow = false, matrix = false, timeline = false, run = false, ab = false;
   std::vector<std::string> compare, command, without;
 };
@@ -206,7 +207,8 @@ Result<Run> run_once(const RunJob& job) {
 }
 
 // The same command without `names`: what they cost goes into `log`.
-void measure_without(const RunJob& job, const std::vector<std::string>& names, model::NcclLog& log, bool quiet) {
+void measure_without(const RunJob& job, const std::vector<std::string>& names, model::NcclLog& log,
+                     bool quiet) {
   if (!quiet) fmt::print(stderr, "topotune: once more without {}\n", fmt::join(names, ", "));
   const auto second = run_once(without(job, names));
   if (!second) {
@@ -282,11 +284,18 @@ int log_verb(const LogOptions& options, const Globals& globals) {
                         {},
                         {},
                         "topotune log FILE…, or topotune log - to read standard input"});
+  if (is_profile_file(options.files[0])) {
+    if (options.every.empty() && !options.follow)
+      return explain_profiles(options.files, options.matrix, globals);
+    const auto every = every_from(options.every.empty() ? "10s" : options.every);
+    if (!every) return report(every.error());
+    return follow_profiles(options.files, *every, options.matrix, globals);
+  }
+  if (!options.every.empty())
+    return report(Error{Errc::usage, "--every takes files of the profiler plugin", {}, {}, {}, ""});
   if (options.follow && options.files.size() > 1)
     return report(Error{Errc::usage, "--follow takes one file", {}, {}, {}, ""});
   if (options.follow) return follow(options, globals);
-  if (is_profile_file(options.files[0]))
-    return explain_profiles(options.files, options.matrix, globals);
   const auto name = name_of_input(options.files);
   auto log = read_logs(options.files);
   if (!log) return report(log.error());
@@ -308,6 +317,8 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
       "  topotune log job.log --topology live       against what this machine can do\n"
       "  topotune log --compare good.log bad.log    what differs between two runs\n"
       "  topotune log /dev/shm/topotune-profile-*   what the profiler plugin recorded\n"
+      "  topotune log --every 10s /dev/shm/topotune-profile-*\n"
+      "                                             while the job runs: each ten seconds' share\n"
       "  topotune log --run --ab -- ./all_reduce_perf -b 1G -e 1G -g 8\n"
       "                                             start it, explain it, and what a variable costs");
   verb->add_option("files", options->files, "logs of one job, plain, gzip or zstd; - is standard input")
@@ -317,6 +328,9 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
       ->check(CLI::IsMember({"warn", "error"}))
       ->type_name("SEVERITY");
   verb->add_flag("--follow", options->follow, "go on reading while the log grows");
+  verb->add_option("--every", options->every,
+                   "what a job did meanwhile, from its profiles: each 10s, or each 500 calls")
+      ->type_name("N[s]");
   verb->add_flag("--matrix", options->matrix, "print rank by rank who talks to whom");
   verb->add_option("--svg", options->svg, "write that matrix as a heat map")->type_name("FILE");
   verb->add_flag("--timeline", options->timeline, "print the collectives in their order (COLL lines)");

@@ -84,27 +84,65 @@ class Run {
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, ""); !ok) return failed(ok.error());
-    auto machine = open_tune_machine({o_.gpus, levels(), plan.sizes.back(), *plugin, {}}, hooks_.progress);
+    auto machine = open_tune_machine({o_.gpus, levels(), plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
     auto& m = **machine;
     describe(m);
     tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
     tune::SearchOptions search;
-    search.collectives = plan.collectives, search.sizes = plan.sizes;
+    search.cells = plan.cells;
     search.margin = o_.margin_percent / 100;
-    // Opening and checking count, too.
-    search.budget_seconds = std::max(1.0, 0.93 * (o_.budget - (measure::monotonic_seconds() - start_)));
+    // Opening, proving and checking count, too.
+    search.budget_seconds = std::max(1.0, 0.5 * left());
     TuneOutcome outcome;
     outcome.search = tune::search(measurer, search, hooks_);
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
     outcome.level = tune::best_level(outcome.scores);
-    table_of(outcome, m, search);
-    verify(outcome, m, measurer);
+    prove(outcome, m, plan, search);
+    table_of(outcome, m, plan.reach);
+    tune::BackendMeasurer checker(m.levels, m.backends(), m.steering.get(), plan.measurer);
+    verify(outcome, m, checker);
     idle();
     return finish(outcome, m);
   }
 
-  void table_of(TuneOutcome& outcome, const TuneMachine& m, const tune::SearchOptions& search) {
+  double left() const { return o_.budget - (measure::monotonic_seconds() - start_); }
+
+  // The search's answers once more, at another level in a second pair of communicators as well. A level at
+  // which a size stays slower than the default is not taken.
+  void prove(TuneOutcome& outcome, TuneMachine& m, const TunePlan& plan, const tune::SearchOptions& search) {
+    tune::ProveOptions options;
+    options.standard = {0}, options.tuned = {outcome.level};
+    options.margin = search.margin;
+    if (outcome.level > 0) {
+      for (const std::size_t level : {outcome.level, std::size_t{0}}) {
+        step("communicators once more");
+        auto& side = level == 0 ? options.standard : options.tuned;
+        if (const auto added = add_level(m, tune::Level{m.levels[level]}, plan.most_bytes()); added)
+          side.push_back(m.levels.size() - 1);
+        else
+          m.notes.push_back(fmt::format("no second communicator: {}", added.error().text));
+      }
+    }
+    tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
+    const auto prove_level = [&](std::size_t level, double seconds) {
+      options.same = level == 0;
+      options.budget_seconds = std::max(0.5, seconds);
+      outcome.level = level;
+      outcome.proofs =
+          tune::prove(measurer, tune::answers_of(outcome.search, level, search), options, hooks_);
+    };
+    prove_level(outcome.level, (outcome.level > 0 ? 0.75 : 0.9) * left());
+    const auto slower =
+        std::ranges::count_if(outcome.proofs, [](const auto& p) { return p.proved && p.after.slower; });
+    if (outcome.level == 0 || slower == 0) return;
+    m.notes.push_back(fmt::format("{}: {} sizes stay slower than the default: not taken",
+                                  *m.levels[outcome.level].ctas, slower));
+    options.standard = options.tuned = {0};
+    prove_level(0, 0.9 * left());
+  }
+
+  void table_of(TuneOutcome& outcome, const TuneMachine& m, double reach) {
     auto& table = outcome.table;
     const auto fingerprint = tune::machine_fingerprint();
     table.machine = fingerprint.empty() ? "unknown" : fingerprint;
@@ -116,14 +154,12 @@ class Run {
       table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
     }
     const int ranks = m.groups.front()->ranks();
-    table.regions = tune::regions_of(outcome.search, outcome.level, ranks, 1, search);
-    for (const auto& cell : outcome.search.cells) {
-      for (const auto& c : cell.levels) {
-        if (c.candidate.level != outcome.level) continue;
-        const auto n = static_cast<std::uint32_t>(ranks);
-        table.raw.push_back({cell.cell.collective, cell.cell.bytes, n, 1, false, c.standard});
-        table.raw.push_back({cell.cell.collective, cell.cell.bytes, n, 1, true, c.tuned});
-      }
+    table.regions = tune::regions_of(tune::answers_of(outcome.proofs), ranks, 1, reach);
+    for (const auto& p : outcome.proofs) {
+      if (!p.proved) continue;
+      const auto n = static_cast<std::uint32_t>(ranks);
+      table.raw.push_back({p.cell.collective, p.cell.bytes, n, 1, false, p.after.standard});
+      table.raw.push_back({p.cell.collective, p.cell.bytes, n, 1, true, p.after.tuned});
     }
   }
 
@@ -131,7 +167,7 @@ class Run {
   void verify(TuneOutcome& outcome, const TuneMachine& m, tune::BackendMeasurer& measurer) {
     std::erase_if(outcome.table.regions, [&](const tune::Region& region) {
       if (interrupted()) return false;
-      for (const auto& cell : outcome.search.cells) {
+      for (const auto& cell : outcome.proofs) {
         if (cell.cell.collective != region.collective || cell.cell.bytes < region.from ||
             cell.cell.bytes > region.to)
           continue;
@@ -193,21 +229,22 @@ class Run {
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, o_.check); !ok) return failed(ok.error());
-    std::vector<tune::Level> levels{{}, {}};
+    // Equal ones twice, the tuned ones in the middle.
+    std::vector<tune::Level> levels{{}, {}, {}, {}};
     for (const auto& s : table->table.settings)
-      if (s.name == "NCCL_MIN_CTAS") levels[1].ctas = s.value;
-    auto machine = open_tune_machine({o_.gpus, levels, plan.sizes.back(), *plugin, {}}, hooks_.progress);
+      if (s.name == "NCCL_MIN_CTAS") levels[1].ctas = levels[2].ctas = s.value;
+    auto machine = open_tune_machine({o_.gpus, levels, plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
-    if ((*machine)->groups.size() < 2)
+    if ((*machine)->groups.size() < levels.size())
       return failed(Error{Errc::unsupported, "tune: " + (*machine)->notes.front(), {}, {}, {}, {}});
     // A plugin that is off would compare the default with itself.
     if (const auto said = (*machine)->steering->said(); said.find("tuner: table") == std::string::npos)
       return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
     auto options = plan.measurer;
-    options.table_at_other_levels = true;
+    options.table_levels = {1, 2};
     tune::BackendMeasurer measurer((*machine)->levels, (*machine)->backends(), (*machine)->steering.get(),
                                    options);
-    const auto columns = compare(measurer, plan);
+    const auto columns = compare(measurer, plan, {{{0, {}}, {3, {}}}, {{1, {}}, {2, {}}}});
     run_.judgements.push_back(
         {model::Severity::info, "plugin",
          fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
@@ -223,26 +260,25 @@ class Run {
     if (!profiler) return failed(profiler.error());
     if (auto ok = prepare_environment("", ""); !ok) return failed(ok.error());
     ::setenv("NCCL_PROFILER_PLUGIN", profiler->c_str(), 1);
-    auto machine = open_tune_machine({o_.gpus, {{}}, plan.sizes.back(), {}, *profiler}, hooks_.progress);
+    auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), {}, *profiler}, hooks_.progress);
     if (!machine) return failed(machine.error());
     auto& m = **machine;
     auto options = plan.measurer;
-    options.table_at_other_levels = true;
+    options.table_levels = {1};
     options.mode = tune::LaunchMode::stream;
     tune::BackendMeasurer measurer({{}, {}}, {m.groups[0].get(), m.groups[0].get()}, m.steering.get(),
                                    options);
-    const auto columns = compare(measurer, plan);
+    const auto columns = compare(measurer, plan, {{{0, {}}}, {{1, {}}}});
     return finish_columns(m, columns, "profiler", "off", "on");
   }
 
-  // Level 0 beside level 1 as it stands, in turns.
-  std::vector<tune::Column> compare(tune::BackendMeasurer& measurer, const TunePlan& plan) const {
+  std::vector<tune::Column> compare(tune::BackendMeasurer& measurer, const TunePlan& plan,
+                                    const tune::Sides& sides) const {
     tune::CompareOptions options;
-    options.collectives = plan.collectives, options.sizes = plan.sizes, options.held_back = plan.held_back;
+    options.cells = plan.cells, options.held_back = plan.held_back;
     options.pairs = static_cast<std::size_t>(o_.pairs);
     options.budget_seconds = o_.budget;
-    const auto other = [](const tune::Cell&) { return tune::Candidate{1, {}}; };
-    return tune::compare_columns(measurer, options, other, hooks_);
+    return tune::compare_columns(measurer, options, sides, hooks_);
   }
 
   int finish_columns(const TuneMachine& m, const std::vector<tune::Column>& columns, const std::string& name,
@@ -255,12 +291,7 @@ class Run {
     add_models(run_, columns);
     auto text = columns_text(columns, left, right);
     for (const auto& j : run_.judgements) text += fmt::format("{}: {}\n", j.subject, j.text);
-    const auto s = tune::summary_of(columns);
-    run_.judgements.push_back(
-        {model::Severity::info, "summary",
-         fmt::format("all_reduce from 4 MiB x {:.4f}; least ratio {:.3f}; {} of {} cells faster by "
-                     "5 %; {} slower than 0.99",
-                     s.large_gain, s.least_ratio, s.faster, s.cells, s.slower)});
+    run_.judgements.push_back({model::Severity::info, "summary", summary_text(tune::summary_of(columns))});
     if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
         status != kOk)
       return status;
@@ -287,6 +318,9 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       ->delimiter(',')
       ->type_name("NAME");
   verb->add_option("--sizes", o->sizes, "FIRST:LAST in powers of two, or a list (1K:1G)")->type_name("SIZES");
+  verb->add_option("--from", o->from, "collectives and sizes of a job: its profiles (.ttprof) or NCCL log")
+      ->delimiter(',')
+      ->type_name("FILE");
   verb->add_option("--gpus", o->gpus, "only these GPUs, by CUDA's numbers")->delimiter(',')->type_name("N");
   verb->add_option("--budget", o->budget, "seconds in all (120)")
       ->type_name("S")
@@ -316,6 +350,7 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       "Examples:\n"
       "  topotune tune --out node.table\n"
       "  topotune tune --collectives all_reduce,all_gather --sizes 1M:1G --budget 60 --out node.table\n"
+      "  topotune tune --from /dev/shm/topotune-profile-1000-4242-0-17.ttprof --out job.table\n"
       "  topotune tune --sm-budget 24 --out quiet.table --json -o tune.json\n"
       "  topotune tune --check node.table --held-back\n"
       "  topotune run --tuned node.table -- python train.py");

@@ -107,13 +107,21 @@ void check_tuner(std::string_view text, const model::NcclLog& log, std::vector<C
   const auto line = [&](std::string_view start) {
     return std::ranges::find_if(lines, [&](const std::string& l) { return l.starts_with(start); });
   };
-  if (const auto off = line("off: "); off != lines.end()) {
+  // A job also has communicators of sizes that no table was asked for.
+  constexpr std::string_view kNothingFor = "off: the table has nothing for ";
+  const auto off = std::ranges::find_if(
+      lines, [&](const std::string& l) { return l.starts_with("off: ") && !l.starts_with(kNothingFor); });
+  const auto other = line(kNothingFor);
+  if (off != lines.end()) {
     check.proof = Proof::fails, check.observed = *off;
   } else if (line("in use") != lines.end()) {
     check.proof = Proof::holds;
     check.observed = line("table ") != lines.end() ? *line("table ") + ", in use" : "in use";
+    if (other != lines.end()) check.observed += "; nothing for " + other->substr(kNothingFor.size());
   } else if (line("table ") != lines.end()) {
     check.observed = *line("table ") + "; no collective has asked for it yet";
+  } else if (other != lines.end()) {
+    check.proof = Proof::fails, check.observed = *other;
   } else {
     check.proof = Proof::fails, check.observed = "NCCL did not load " + printable(named->value);
   }

@@ -1,17 +1,22 @@
 #include "cli/log_profile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <tuple>
 
 #include "base/text.h"
-#include "cli/input.h"
+#include "cli/bench_frame.h"
+#include "cli/profile_reader.h"
 #include "emit/nccl_log_json.h"
-#include "emit/nccl_log_text.h"
+#include "measure/runner.h"
 #include "measure/statistics.h"
-#include "parse/nccl_profile.h"
 
 namespace topotune::cli {
 
@@ -117,38 +122,94 @@ Json json_of(const NcclProfile& p) {
 
 }  // namespace
 
-bool is_profile_file(const std::string& name) {
-  if (name == "-") return false;
-  std::ifstream in(name, std::ios::binary);
-  char start[8] = {};
-  return in.read(start, sizeof start) && parse::is_nccl_profile(std::string_view(start, sizeof start));
+namespace {
+
+std::string name_of(const std::vector<std::string>& files) {
+  return files.size() == 1 ? files[0] : fmt::format("{} and {} more", files[0], files.size() - 1);
 }
 
-int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals) {
-  std::vector<NcclProfile> profiles;
-  for (const auto& name : files) {
-    const auto bytes = read_input(name);
-    if (!bytes) return report(about(name, bytes.error()).value());
-    auto profile = parse::parse_nccl_profile(*bytes);
-    if (!profile) return report(about(name, profile.error()).value());
-    profiles.push_back(std::move(*profile));
-  }
-  std::ranges::stable_sort(profiles, {}, [](const NcclProfile& p) {
-    return std::tuple(p.communicator.value_or(0), p.rank.value_or(-1));
-  });
+std::string document_of(const std::vector<NcclProfile>& profiles, const std::vector<std::string>& files,
+                        bool matrix, bool json) {
   auto log = parse::log_of(profiles);
   log.files = files;
-  const auto name = files.size() == 1 ? files[0] : fmt::format("{} and {} more", files[0], files.size() - 1);
-  if (globals.json) {
-    auto document = Json::parse(emit::nccl_log_json(log, {}, name));
-    document["profile"] = Json::array();
-    for (const auto& p : profiles) document["profile"].push_back(json_of(p));
-    return write_result(globals, document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
   std::string out;
-  if (!matrix)
-    for (const auto& p : profiles) out += text_of(p);
-  return write_result(globals, out + matrix_text(log));
+  if (!json) {
+    if (!matrix)
+      for (const auto& p : profiles) out += text_of(p);
+    return out + matrix_text(log);
+  }
+  auto document = Json::parse(emit::nccl_log_json(log, {}, name_of(files)));
+  document["profile"] = Json::array();
+  for (const auto& p : profiles) document["profile"].push_back(json_of(p));
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Whether nothing will be added any more: the communicator was closed, or its process is gone from this
+// machine.
+bool ended(const NcclProfile& p) {
+  char host[64] = {};
+  ::gethostname(host, sizeof host - 1);
+  const bool here = p.host == host && p.pid > 1 && p.pid < 1u << 30;
+  return p.closed || (here && ::kill(static_cast<pid_t>(p.pid), 0) != 0 && errno == ESRCH);
+}
+
+std::uint64_t most_events(const std::vector<NcclProfile>& profiles) {
+  std::uint64_t most = 0;
+  for (const auto& p : profiles) most = std::max(most, p.events);
+  return most;
+}
+
+}  // namespace
+
+int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals) {
+  const auto profiles = read_profiles(files);
+  if (!profiles) return report(profiles.error());
+  return write_result(globals, document_of(*profiles, files, matrix, globals.json));
+}
+
+Result<Every> every_from(const std::string& text) {
+  const bool seconds = !text.empty() && text.back() == 's';
+  const auto number = parse_int<int>(seconds ? text.substr(0, text.size() - 1) : text);
+  if (!number || *number < 1)
+    return tl::unexpected(
+        Error{Errc::usage,
+              fmt::format("--every '{}' is no time or number of collectives", printable(text)),
+              {},
+              {},
+              {},
+              "10s: each ten seconds; 500: each 500 collectives"});
+  return seconds ? Every{static_cast<double>(*number), 0} : Every{0, static_cast<std::uint64_t>(*number)};
+}
+
+int follow_profiles(const std::vector<std::string>& files, const Every& every, bool matrix,
+                    const Globals& globals) {
+  end_in_order_on_interrupt();
+  auto before = read_profiles(files);
+  if (!before) return report(before.error());
+  const double began = measure::monotonic_seconds();
+  for (double last = began;;) {
+    const double look = every.seconds > 0 ? std::min(0.2, every.seconds) : 0.05;
+    std::this_thread::sleep_for(std::chrono::duration<double>(look));
+    auto now = read_profiles(files);
+    if (!now) return report(now.error());
+    const double at = measure::monotonic_seconds();
+    const bool over = interrupted() || std::ranges::all_of(*now, ended);
+    const bool due = every.seconds > 0 ? at - last >= every.seconds
+                                       : most_events(*now) >= most_events(*before) + every.calls;
+    if (!over && !due) continue;
+    std::vector<NcclProfile> part;
+    for (std::size_t i = 0; i < now->size(); ++i) part.push_back(parse::since((*before)[i], (*now)[i]));
+    if (due || most_events(part) > 0) {
+      const auto head =
+          globals.json ? std::string() : fmt::format("{:.1f} s to {:.1f} s\n", last - began, at - began);
+      if (const int status = write_result(globals, head + document_of(part, files, matrix, globals.json));
+          status != kOk)
+        return status;
+      std::fflush(stdout);
+    }
+    if (over) return interrupted() ? kInterrupted : kOk;
+    before = std::move(now), last = at;
+  }
 }
 
 }  // namespace topotune::cli

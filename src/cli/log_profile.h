@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,18 @@
 
 namespace topotune::cli {
 
-// Whether a file begins as the profiler plugin's do. False for what cannot be opened: the reader of logs says
-// why.
-bool is_profile_file(const std::string& name);
-
 // `log FILE…` on files of the profiler plugin: what each communicator did, and who sent to whom.
 int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals);
+
+// How often: each `seconds`, or, where these are 0, each `calls` collectives of the busiest communicator.
+struct Every {
+  double seconds = 0;
+  std::uint64_t calls = 0;
+};
+Result<Every> every_from(const std::string& text);  // "10s", "500"
+
+// The same again and again, each time of what happened since the last, until the job is over or Ctrl-C.
+int follow_profiles(const std::vector<std::string>& files, const Every& every, bool matrix,
+                    const Globals& globals);
 
 }  // namespace topotune::cli

@@ -42,12 +42,6 @@ std::string level_text(const tune::Level& level) {
   return level.ctas ? fmt::format("NCCL_MIN_CTAS={}", *level.ctas) : std::string("NCCL's own");
 }
 
-const tune::Compared* of_level(const tune::CellResult& cell, std::size_t level) {
-  const auto at =
-      std::ranges::find_if(cell.levels, [&](const auto& c) { return c.candidate.level == level; });
-  return at == cell.levels.end() ? nullptr : &*at;
-}
-
 double median(const std::vector<double>& values) { return measure::median_of(values).value_or(0); }
 
 void add_failed(model::MeasurementRun& run, const std::string& name, const tune::Cell& cell, int ranks,
@@ -56,6 +50,36 @@ void add_failed(model::MeasurementRun& run, const std::string& name, const tune:
   m.status = model::MeasureStatus::failed;
   m.why = why;
   run.results.push_back(std::move(m));
+}
+
+void add_proof(model::MeasurementRun& run, const tune::Proof& p, int ranks, const std::string& level) {
+  if (!p.proved) {
+    if (!p.failed.empty()) add_failed(run, "tune.proof", p.cell, ranks, p.failed);
+    return;
+  }
+  auto standard = column_of("tune.proof", p.cell, ranks, "default", p.after.standard);
+  auto tuned = column_of("tune.proof", p.cell, ranks, level, p.after.tuned);
+  standard.verified_how = tuned.verified_how = "timed only";
+  tuned.extra.push_back({"choice", tune::text_of(p.after.choice)});
+  tuned.extra.push_back({"choice_before", tune::text_of(p.before)});
+  tuned.extra.push_back({"border", static_cast<std::int64_t>(p.border)});
+  add_ratio(tuned, p.after.ratio);
+  if (p.after.other_way) tuned.extra.push_back({"ratio_other_launches", p.after.other_way->median});
+  run.results.push_back(std::move(standard));
+  run.results.push_back(std::move(tuned));
+}
+
+std::string proof_line(const tune::Proof& p) {
+  std::string out = fmt::format("{:<15} {:>8} ", tune::name_of(p.cell.collective), size_text(p.cell.bytes));
+  if (!p.proved) return out + (p.failed.empty() ? "not proved: no time\n" : "failed: " + p.failed + "\n");
+  const auto& m = p.after;
+  const bool changed = p.before != m.choice;
+  return out + fmt::format("{:>12.2f} {:>12.2f} {:>7.3f}  {:.3f} - {:.3f}  {:>7}  {}{}{}\n",
+                           1e6 * median(m.standard), 1e6 * median(m.tuned), m.ratio.median, m.ratio.low,
+                           m.ratio.high, m.other_way ? fmt::format("{:.3f}", m.other_way->median) : "-",
+                           tune::text_of(m.choice),
+                           changed && !p.border ? fmt::format(" (not {})", tune::text_of(p.before)) : "",
+                           m.slower ? " SLOWER" : "");
 }
 
 }  // namespace
@@ -84,6 +108,7 @@ void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const T
       run.results.push_back(std::move(m));
     }
   }
+  for (const auto& p : outcome.proofs) add_proof(run, p, ranks, level_text(machine.levels[outcome.level]));
   for (const auto& score : outcome.scores) {
     const auto memory = machine.megabytes[score.level];
     run.judgements.push_back(
@@ -106,6 +131,7 @@ void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& co
     auto standard = column_of(name, c.cell, ranks, "default", c.standard);
     auto tuned = column_of(name, c.cell, ranks, "tuned", c.tuned);
     add_ratio(tuned, c.ratio);
+    if (c.equal) standard.extra.push_back({"equal_ratio", c.equal->median});
     for (auto* m : {&standard, &tuned}) {
       m->verified_how = "timed only";
       m->extra.push_back({"held_back", static_cast<std::int64_t>(c.held_back)});
@@ -153,22 +179,9 @@ std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine) {
                        score.gain, score.faster, score.cells, score.slower,
                        memory ? fmt::format(", {:.0f} MB", *memory) : "");
   }
-  out += fmt::format("{:<15} {:>8} {:>12} {:>12} {:>7}  {:<15}  {}\n", "collective", "bytes", "default us",
-                     "tuned us", "ratio", "95 %", "choice");
-  for (const auto& cell : outcome.search.cells) {
-    const auto* c = of_level(cell, outcome.level);
-    out += fmt::format("{:<15} {:>8} ", tune::name_of(cell.cell.collective), size_text(cell.cell.bytes));
-    if (!cell.failed.empty())
-      out += fmt::format("failed: {}\n", cell.failed);
-    else if (c == nullptr)
-      out += fmt::format("{:>12} {:>12} {:>7}  {:<15}  {} (the default)\n", "", "", "1", "",
-                         tune::text_of(cell.default_choice));
-    else
-      out +=
-          fmt::format("{:>12.2f} {:>12.2f} {:>7.3f}  {:.3f} - {:.3f}    {} (was {})\n",
-                      1e6 * median(c->standard), 1e6 * median(c->tuned), c->ratio.median, c->ratio.low,
-                      c->ratio.high, tune::text_of(c->candidate.choice), tune::text_of(cell.default_choice));
-  }
+  out += fmt::format("{:<15} {:>8} {:>12} {:>12} {:>7}  {:<13}  {:>7}  {}\n", "collective", "bytes",
+                     "default us", "tuned us", "ratio", "95 %", "streams", "choice");
+  for (const auto& p : outcome.proofs) out += proof_line(p);
   return out;
 }
 
@@ -185,11 +198,15 @@ std::string columns_text(const std::vector<tune::Column>& columns, const std::st
                          1e6 * c.tuned_median(), c.ratio.median, c.ratio.low, c.ratio.high,
                          c.held_back ? "  held back" : "");
   }
-  const auto s = tune::summary_of(columns);
-  out += fmt::format(
-      "all_reduce from 4M: x {:.4f}; least ratio {:.3f}; {} of {} cells faster by 5 %, {} slower than 0.99\n",
-      s.large_gain, s.least_ratio, s.faster, s.cells, s.slower);
-  return out;
+  return out + summary_text(tune::summary_of(columns)) + "\n";
+}
+
+std::string summary_text(const tune::Summary& s) {
+  return fmt::format(
+      "all_reduce from 4M: x {:.4f}; {} of {} cells faster by 5 %; {} slower than 0.99 by their whole "
+      "interval, {} "
+      "by their median (least {:.3f}); at {} two default communicators differ by 1 %",
+      s.large_gain, s.faster, s.cells, s.slower, s.below, s.least_ratio, s.unequal);
 }
 
 }  // namespace topotune::cli

@@ -5,6 +5,7 @@
 #include "cli/tune_setup.h"
 #include "model/measurement.h"
 #include "tune/compare.h"
+#include "tune/prove.h"
 #include "tune/search.h"
 
 namespace topotune::cli {
@@ -12,11 +13,12 @@ namespace topotune::cli {
 struct TuneOutcome {
   tune::SearchResult search;
   std::vector<tune::LevelScore> scores;
-  std::size_t level = 0;
+  std::size_t level = 0;  // the one that is taken
+  std::vector<tune::Proof> proofs;
   tune::Table table;
 };
 
-// Results of a search: both columns of each cell, its ratio and choice.
+// Results of a search and of its proof: both columns of each cell, its ratio and choice.
 void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const TuneMachine& machine);
 void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& columns,
                  const std::string& name, int ranks, const std::string& mode);
@@ -26,6 +28,7 @@ void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& co
 void add_models(model::MeasurementRun& run, const std::vector<tune::Column>& columns);
 
 std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine);
+std::string summary_text(const tune::Summary& summary);
 std::string columns_text(const std::vector<tune::Column>& columns, const std::string& left,
                          const std::string& right);
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/bench_run.h"
+#include "cli/tune_job.h"
 #include "host/modules.h"
 #include "plugins/profiler_control.h"
 #include "plugins/tuner_control.h"
@@ -70,6 +71,7 @@ class TunerSteering : public tune::Steering {
     if (!look_up(*library, "topotune_tuner_control", version) || version() != plugins::kControlVersion ||
         !look_up(*library, "topotune_tuner_force", out->force_) ||
         !look_up(*library, "topotune_tuner_release", out->release_) ||
+        !look_up(*library, "topotune_tuner_watch", out->watch_) ||
         !look_up(*library, "topotune_tuner_last", out->last_) ||
         !look_up(*library, "topotune_tuner_said", out->said_))
       return fail(Errc::unsupported, "{} is not the tuner plugin of this program", path);
@@ -77,6 +79,7 @@ class TunerSteering : public tune::Steering {
   }
   void force(const tune::Choice& c) override { force_(c.algorithm, c.protocol, c.channels); }
   void release() override { release_(); }
+  void watch(bool on) override { watch_(on ? 1 : 0); }
   std::string said() override {
     char text[512] = {};
     said_(text, sizeof text);
@@ -96,6 +99,7 @@ class TunerSteering : public tune::Steering {
  private:
   plugins::Force force_ = nullptr;
   plugins::Release release_ = nullptr;
+  plugins::Watch watch_ = nullptr;
   plugins::Last last_ = nullptr;
   plugins::Said said_ = nullptr;
 };
@@ -146,6 +150,8 @@ std::optional<double> free_megabytes(const TuneMachine& m) {
   return static_cast<double>(free) / 1e6;
 }
 
+}  // namespace
+
 Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
   nccl::GroupOptions options;
   options.buffer_bytes = buffer_bytes;
@@ -169,23 +175,40 @@ Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buf
   return {};
 }
 
-}  // namespace
+namespace {
 
-Result<TunePlan> plan_of(const TuneOptions& options) {
-  TunePlan plan;
-  for (const auto& name : options.collectives) {
+Result<std::vector<tune::Collective>> collectives_from(const std::vector<std::string>& names) {
+  std::vector<tune::Collective> out;
+  for (const auto& name : names) {
     const auto collective = tune::collective_from(name);
     if (!collective)
       return tl::unexpected(usage(fmt::format("tune: there is no collective '{}'", printable(name)),
                                   "all_reduce all_gather reduce_scatter broadcast reduce all_to_all"));
-    if (std::ranges::find(plan.collectives, *collective) == plan.collectives.end())
-      plan.collectives.push_back(*collective);
+    if (std::ranges::find(out, *collective) == out.end()) out.push_back(*collective);
   }
-  auto sizes = sizes_from(options.sizes);
-  if (!sizes) return tl::unexpected(sizes.error());
-  plan.sizes = std::move(*sizes);
-  for (std::size_t i = 0; options.held_back && i + 1 < plan.sizes.size(); ++i)
-    plan.held_back.push_back((plan.sizes[i] + plan.sizes[i + 1]) / 2 / 64 * 64);
+  return out;
+}
+
+}  // namespace
+
+Result<TunePlan> plan_of(const TuneOptions& options) {
+  TunePlan plan;
+  if (options.from.empty()) {
+    const auto collectives = collectives_from(options.collectives);
+    if (!collectives) return tl::unexpected(collectives.error());
+    const auto sizes = sizes_from(options.sizes);
+    if (!sizes) return tl::unexpected(sizes.error());
+    plan.cells = tune::cells_of(*collectives, *sizes);
+    std::vector<std::uint64_t> between;
+    for (std::size_t i = 0; options.held_back && i + 1 < sizes->size(); ++i)
+      between.push_back(((*sizes)[i] + (*sizes)[i + 1]) / 2 / 64 * 64);
+    plan.held_back = tune::cells_of(*collectives, between);
+  } else {
+    auto cells = cells_of_job(options.from);
+    if (!cells) return tl::unexpected(cells.error());
+    plan.cells = std::move(*cells);
+    plan.reach = kSameSize;
+  }
   const auto type = coll::type_from(options.type);
   if (!type)
     return tl::unexpected(usage(fmt::format("tune: there is no data type '{}'", printable(options.type)),
@@ -205,21 +228,7 @@ Result<std::string> find_plugin(const std::string& named, const std::string& fil
     if (error) return tl::unexpected(usage(fmt::format("{}: {}", printable(named), error.message())));
     return path.string();
   }
-  std::vector<fs::path> folders;
-  if (const char* folder = std::getenv("TOPOTUNE_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
-    folders.emplace_back(folder);
-  if (const fs::path self = host::program_file(); !self.empty()) {
-    folders.push_back(self.parent_path());
-    folders.push_back(self.parent_path().parent_path() / "lib" / "topotune");
-    folders.push_back(self.parent_path().parent_path() / "lib");
-  }
-  for (const auto& folder : folders) {
-    const auto path = fs::canonical(folder / file, error);
-    if (!error) return path.string();
-  }
-  auto missing = Error{Errc::not_found, fmt::format("{} is not beside this program", file), {}, {}, {}, {}};
-  missing.hint = "set TOPOTUNE_PLUGIN_DIR to its folder";
-  return tl::unexpected(missing);
+  return host::module_file(file);
 }
 
 Result<void> prepare_environment(const std::string& plugin, const std::string& table) {

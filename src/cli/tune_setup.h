@@ -15,7 +15,8 @@ namespace topotune::cli {
 struct TuneOptions {
   std::vector<std::string> collectives{"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                                        "broadcast"};
-  std::string sizes = "1K:1G";  // FIRST:LAST in powers of two, or a list
+  std::string sizes = "1K:1G";    // FIRST:LAST in powers of two, or a list
+  std::vector<std::string> from;  // a job's profiles or logs, instead of collectives and sizes
   std::vector<std::string> gpus;
   double budget = 120;   // seconds
   std::string out;       // the table; "" none
@@ -32,13 +33,14 @@ struct TuneOptions {
 
 // What is measured, understood.
 struct TunePlan {
-  std::vector<tune::Collective> collectives;
-  std::vector<std::uint64_t> sizes, held_back;
+  std::vector<tune::Cell> cells, held_back;  // ascending in size
+  double reach = 1;                          // of the outermost sizes, see regions_of()
   tune::BackendMeasurer::Options measurer;
+  std::uint64_t most_bytes() const { return cells.back().bytes; }
 };
 Result<TunePlan> plan_of(const TuneOptions& options);
 
-// One of our plugins: as named, or beside this program, in ../lib/topotune, or in TOPOTUNE_PLUGIN_DIR.
+// One of our plugins: as named, or beside this program, in ../lib/topotune, or in TOPOTUNE_MODULES.
 Result<std::string> find_plugin(const std::string& named, const std::string& file);
 
 // Variables that would decide what is to be found out. NCCL_TUNER_PLUGIN is set to `plugin`.
@@ -65,6 +67,8 @@ struct MachineRequest {
   std::string plugin;    // tuner plugin that NCCL was told to load; "" none
   std::string profiler;  // profiler plugin to switch; "" none
 };
+// One more communicator at the end of `machine`, with buffers of its first one.
+Result<void> add_level(TuneMachine& machine, const tune::Level& level, std::size_t buffer_bytes);
 Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
                                                        const std::function<void(const std::string&)>& step);
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 namespace topotune::host {
@@ -28,11 +29,12 @@ std::string program_file() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "";
 }
 
-Result<SharedLibrary> open_module(const std::string& file) {
+Result<std::string> module_file(const std::string& file) {
   const auto where = folders();
   for (const auto& folder : where) {
-    const auto path = folder + "/" + file;
-    if (::access(path.c_str(), R_OK) == 0) return SharedLibrary::open(path.c_str());
+    std::error_code error;
+    const auto path = std::filesystem::canonical(folder + "/" + file, error);
+    if (!error && ::access(path.c_str(), R_OK) == 0) return path.string();
   }
   auto error = Error{
       Errc::not_found,
@@ -42,6 +44,12 @@ Result<SharedLibrary> open_module(const std::string& file) {
       {},
       "it is built where its library is installed; TOPOTUNE_MODULES names another folder"};
   return tl::unexpected(error);
+}
+
+Result<SharedLibrary> open_module(const std::string& file) {
+  const auto path = module_file(file);
+  if (!path) return tl::unexpected(path.error());
+  return SharedLibrary::open(path->c_str());
 }
 
 }  // namespace topotune::host

@@ -173,7 +173,8 @@ Result<NcclProfile> parse_nccl_profile(std::string_view bytes) {
   if (const auto id = at<std::uint64_t>(bytes, 40); id != 0) out.communicator = id;
   out.pid = at<std::uint64_t>(bytes, 48);
   out.host = text_at(bytes, 72), out.name = text_at(bytes, 136);
-  out.events = at<std::uint64_t>(bytes, 200);
+  out.events = at<std::uint64_t>(bytes, kProfileNextOffset);
+  out.records = records;
   out.closed = at<std::uint64_t>(bytes, 208) != 0;
   out.foreign = at<std::uint64_t>(bytes, 216);
   out.steps = (at<std::uint32_t>(bytes, 232) & 16) != 0;
@@ -183,6 +184,27 @@ Result<NcclProfile> parse_nccl_profile(std::string_view bytes) {
     if (auto e = event_at(bytes, header + i * kRecord, out.events)) out.kept.push_back(std::move(*e));
   std::ranges::sort(out.kept, {}, &ProfileEvent::number);
   return out;
+}
+
+void drop_overwritten(NcclProfile& profile, std::uint64_t next) {
+  std::erase_if(profile.kept, [&](const ProfileEvent& e) { return e.number + profile.records <= next; });
+}
+
+NcclProfile since(const NcclProfile& before, NcclProfile after) {
+  const auto less = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
+  std::erase_if(after.kept, [&](const ProfileEvent& e) { return e.number <= before.events; });
+  for (auto& total : after.totals) {
+    const auto old = std::ranges::find_if(before.totals, [&](const ProfileTotal& t) {
+      return t.op == total.op && t.log2_bytes == total.log2_bytes;
+    });
+    if (old == before.totals.end()) continue;
+    total.calls = less(total.calls, old->calls), total.bytes = less(total.bytes, old->bytes);
+  }
+  std::erase_if(after.totals, [](const ProfileTotal& t) { return t.calls == 0; });
+  for (std::size_t i = 0; i < std::min(after.sent.size(), before.sent.size()); ++i)
+    after.sent[i] = less(after.sent[i], before.sent[i]);
+  after.events = less(after.events, before.events), after.foreign = less(after.foreign, before.foreign);
+  return after;
 }
 
 model::NcclLog log_of(std::span<const NcclProfile> profiles) {

@@ -42,12 +42,22 @@ struct NcclProfile {
   std::vector<ProfileTotal> totals;
   std::vector<std::uint64_t> sent;  // bytes to each rank over the network
   std::uint64_t foreign = 0;
+  std::uint32_t records = 0;  // places of the ring
 };
 
 bool is_nccl_profile(std::string_view bytes);
 
 // Events that are being written while the bytes are read are left out.
 Result<NcclProfile> parse_nccl_profile(std::string_view bytes);
+
+// Where the events so far are counted: a reader looks there again after it has copied the file.
+inline constexpr std::size_t kProfileNextOffset = 200;
+// Events whose place in the ring may have been taken while the file was copied: `next` is what stands there
+// now.
+void drop_overwritten(NcclProfile& profile, std::uint64_t next);
+
+// What happened between two readings of one file: events, totals and network bytes of that time alone.
+NcclProfile since(const NcclProfile& before, NcclProfile after);
 
 // The profiles of one job as a log: ranks, communicators, collectives (once a communicator), tuning, and the
 // matrix where network bytes were measured, or where two ranks leave no doubt who talks to whom.

@@ -125,7 +125,7 @@ ProfilerSettings ProfilerSettings::from_environment() {
     out.folder = folder;
   out.records = std::bit_ceil(
       static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_RECORDS", 4096, 16, kMostRecords)));
-  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 64, 0, 1 << 20));
+  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 512, 0, 1 << 20));
   out.mask = static_cast<int>(number_in("TOPOTUNE_PROFILER_MASK", 0, 0, 32767));
   return out;
 }
@@ -202,15 +202,15 @@ void Profile::window(std::uint64_t number) const {
 std::uint64_t Profile::begin(const Event& event) {
   const auto number = header_->next.fetch_add(1, std::memory_order_relaxed) + 1;
   auto& r = *record(number);
+  // Each store is one of release: none of them is seen before the 0.
   r.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  __atomic_store_n(&r.start_ns, ticks().now(), __ATOMIC_RELAXED);
-  __atomic_store_n(&r.stop_ns, 0, __ATOMIC_RELAXED);
-  r.gpu_start_ns.store(0, std::memory_order_relaxed);
-  r.gpu_stop_ns.store(0, std::memory_order_relaxed);
-  r.kernels.store(0, std::memory_order_relaxed);
-  __atomic_store_n(&r.bytes, event.bytes, __ATOMIC_RELAXED);
-  __atomic_store_n(&r.number, event.number, __ATOMIC_RELAXED);
+  __atomic_store_n(&r.start_ns, ticks().now(), __ATOMIC_RELEASE);
+  __atomic_store_n(&r.stop_ns, 0, __ATOMIC_RELEASE);
+  r.gpu_start_ns.store(0, std::memory_order_release);
+  r.gpu_stop_ns.store(0, std::memory_order_release);
+  r.kernels.store(0, std::memory_order_release);
+  __atomic_store_n(&r.bytes, event.bytes, __ATOMIC_RELEASE);
+  __atomic_store_n(&r.number, event.number, __ATOMIC_RELEASE);
   const std::uint8_t small[8] = {static_cast<std::uint8_t>(event.kind),
                                  event.function,
                                  event.algorithm,
@@ -221,8 +221,8 @@ std::uint64_t Profile::begin(const Event& event) {
                                  0};
   std::uint64_t word = 0;
   std::memcpy(&word, small, sizeof word);
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(&r.kind), word, __ATOMIC_RELAXED);
-  __atomic_store_n(&r.peer, event.peer, __ATOMIC_RELAXED);
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(&r.kind), word, __ATOMIC_RELEASE);
+  __atomic_store_n(&r.peer, event.peer, __ATOMIC_RELEASE);
   r.sequence.store(number, std::memory_order_release);
   count(event);
   window(number);

@@ -13,8 +13,8 @@ namespace topotune::plugins {
 struct ProfilerSettings {
   std::string folder = "/dev/shm";  // TOPOTUNE_PROFILER_DIR
   std::uint32_t records = 4096;     // TOPOTUNE_PROFILER_RECORDS: of a communicator, a power of two
-  std::uint32_t sample = 64;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
-  int mask = 0;               // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
+  std::uint32_t sample = 512;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
+  int mask = 0;                // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
   static ProfilerSettings from_environment();
 };
 

@@ -2,6 +2,10 @@
 
 #include "plugins/nccl_types.h"
 
+// The layouts repeat from version to version, member by member and with small changes: that is the interface.
+// NCCL hands over whichever one a version was compiled with, so that each is written out, and compared with
+// NCCL's own headers where these are at hand (tests/plugins/headers_test.cc).
+//
 // Each version is a data symbol of its own, ncclProfiler_vN. NCCL takes the newest that it knows: 2.23
 // v1, 2.24 v2, 2.26 v3, 2.27 v4, 2.28 v5, 2.29 v6.
 namespace topotune::plugins {

@@ -6,11 +6,12 @@
 // library that NCCL has loaded. No job uses them.
 namespace topotune::plugins {
 
-inline constexpr int kControlVersion = 1;
+inline constexpr int kControlVersion = 2;
 
-// What was asked last, as NCCL's table stood before the plugin wrote into it.
+// What was asked last while the plugin was watched, as NCCL's table stood before the plugin wrote into it.
+// The counts go on unwatched.
 struct LastDecision {
-  std::uint64_t calls = 0;     // of getCollInfo since the library was loaded
+  std::uint64_t calls = 0;     // of getCollInfo under a forced choice, watched
   std::uint64_t applied = 0;   // decisions that came from a table
   std::uint64_t unusable = 0;  // calls in which a forced choice was not possible
   int function = -1;
@@ -27,6 +28,8 @@ using ControlVersion = int (*)();
 // (-1, -1, 0: none of them) instead of what a table says. "topotune_tuner_release": tables again.
 using Force = void (*)(int algorithm, int protocol, int channels);
 using Release = void (*)();
+// "topotune_tuner_watch": 1 writes down what is asked; 0 costs nothing, so that times can be compared.
+using Watch = void (*)(int on);
 // "topotune_tuner_last"
 using Last = void (*)(LastDecision* last);
 // "topotune_tuner_said": what the plugin said about the communicator that was made last: the line in the log.

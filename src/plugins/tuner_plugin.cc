@@ -50,13 +50,12 @@ std::mutex last_mutex;
 LastDecision last;
 char last_said[512];
 std::atomic<std::uint64_t> applied{0};  // counted by the steered process only
-std::atomic<bool> steered{false};
+std::atomic<std::uint64_t> unusable{0};
+std::atomic<bool> steered{false}, watched{false};
 
-void remember(int function, std::uint64_t bytes, const float* costs, int algorithms, int protocols,
-              bool unusable) {
+void remember(int function, std::uint64_t bytes, const float* costs, int algorithms, int protocols) {
   const std::lock_guard hold(last_mutex);
   ++last.calls;
-  last.unusable += unusable ? 1 : 0;
   last.function = function, last.bytes = bytes;
   last.algorithms = std::clamp(algorithms, 0, 16), last.protocols = std::clamp(protocols, 0, 4);
   for (int a = 0; a < last.algorithms; ++a)
@@ -71,12 +70,9 @@ void steer(std::uint64_t word, int function, std::uint64_t bytes, float* costs, 
   choice.protocol = static_cast<int>(word >> 8 & 0xff) - 1;
   choice.channels = static_cast<int>(word >> 16 & 0xff);
   // What NCCL thinks is remembered before it is changed.
-  const bool possible =
-      choice.algorithm == tune::kNcclChooses ||
-      (choice.algorithm < algorithms && choice.protocol >= 0 && choice.protocol < protocols &&
-       costs[choice.algorithm * protocols + choice.protocol] >= 0);
-  remember(function, bytes, costs, algorithms, protocols, !possible);
-  tune::apply(choice, costs, algorithms, protocols, channels);
+  if (watched.load(std::memory_order_relaxed)) remember(function, bytes, costs, algorithms, protocols);
+  if (tune::apply(choice, costs, algorithms, protocols, channels) == tune::Applied::unusable)
+    unusable.fetch_add(1, std::memory_order_relaxed);
 }
 
 Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks, std::size_t nodes,
@@ -192,11 +188,13 @@ TOPOTUNE_EXPORT void topotune_tuner_release() {
   plugins::steered = true;
 }
 
+TOPOTUNE_EXPORT void topotune_tuner_watch(int on) { plugins::watched = on != 0; }
+
 TOPOTUNE_EXPORT void topotune_tuner_last(plugins::LastDecision* out) {
   if (out == nullptr) return;
   const std::lock_guard hold(plugins::last_mutex);
   *out = plugins::last;
-  out->applied = plugins::applied.load();
+  out->applied = plugins::applied.load(), out->unusable = plugins::unusable.load();
 }
 
 TOPOTUNE_EXPORT void topotune_tuner_said(char* text, unsigned long bytes) {

@@ -53,7 +53,7 @@ coll::Mode BackendMeasurer::mode_of(const Cell& cell) const {
 
 void BackendMeasurer::steer(const Candidate& candidate) {
   if (steering_ == nullptr) return;
-  if (options_.table_at_other_levels && candidate.level > 0)
+  if (std::ranges::find(options_.table_levels, candidate.level) != options_.table_levels.end())
     steering_->release();
   else
     steering_->force(candidate.choice);
@@ -61,8 +61,10 @@ void BackendMeasurer::steer(const Candidate& candidate) {
 
 Result<Costs> BackendMeasurer::costs(const Cell& cell, std::size_t level) {
   steer({level, {}});
+  steering_->watch(true);
   const auto before = steering_->last().calls;
   auto timed = backends_[level]->run(question_of(cell), 1, coll::Mode::back_to_back);
+  steering_->watch(false);
   if (!timed) return tl::unexpected(timed.error());
   auto last = steering_->last();
   if (last.calls == before)

@@ -16,6 +16,7 @@ class Steering {
   virtual ~Steering() = default;
   virtual void force(const Choice& choice) = 0;  // Choice{}: as without a table
   virtual void release() = 0;                    // the plugin's own table decides
+  virtual void watch(bool) {}                    // whether last() is kept up to date
   struct Last {
     std::uint64_t calls = 0, applied = 0, unusable = 0;
     int function = -1;
@@ -34,8 +35,8 @@ class BackendMeasurer : public Measurer {
   struct Options {
     coll::Type type = coll::Type::float32;
     LaunchMode mode = LaunchMode::automatic;
-    double sample_seconds = 1e-3;        // a sample repeats the operation until it takes about this long
-    bool table_at_other_levels = false;  // communicators behind the first one follow the plugin's table
+    double sample_seconds = 1e-3;           // a sample repeats the operation until it takes about this long
+    std::vector<std::size_t> table_levels;  // communicators that follow the plugin's table
   };
   // `backends` beside `levels`; steering and backends outlive it.
   BackendMeasurer(std::vector<Level> levels, std::vector<coll::Backend*> backends, Steering* steering,

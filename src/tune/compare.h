@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tune/search.h"
@@ -10,30 +11,39 @@ namespace topotune::tune {
 struct Column {
   Cell cell;
   Ratio ratio;
-  std::vector<double> standard, tuned;  // seconds, pair by pair
-  bool held_back = false;               // a size that was not used for tuning
+  std::vector<double> standard,
+      tuned;                   // seconds, round by round; means where a side has several communicators
+  std::optional<Ratio> equal;  // of two communicators with the default: what equal ones differ by
+  bool held_back = false;      // a size that was not used for tuning
   std::string failed;
   double standard_median() const;
   double tuned_median() const;
 };
 
 struct CompareOptions {
-  std::vector<Collective> collectives;
-  std::vector<std::uint64_t> sizes, held_back;
+  std::vector<Cell> cells, held_back;
   std::size_t pairs = 21;
   double budget_seconds = 300;
 };
 
-// Every cell at the default and at `tuned(cell)`.
-std::vector<Column> compare_columns(Measurer& measurer, const CompareOptions& options,
-                                    const std::function<Candidate(const Cell&)>& tuned, const Hooks& hooks);
+// The communicators of a column, equal ones on each side.
+struct Sides {
+  std::vector<Candidate> standard, tuned;
+};
+
+// Every cell on both sides. The first of the standard and the last of the tuned ones stand outside in a
+// round.
+std::vector<Column> compare_columns(Measurer& measurer, const CompareOptions& options, const Sides& sides,
+                                    const Hooks& hooks);
 
 // What the columns come to.
 struct Summary {
-  double large_gain = 1;   // geometric mean of the ratios of all-reduce from 4 MiB on
-  double least_ratio = 1;  // of all cells
-  std::size_t faster = 0;  // cells faster by 5 %
-  std::size_t slower = 0;  // cells whose ratio is below 0.99
+  double large_gain = 1;    // geometric mean of the ratios of all-reduce from 4 MiB on
+  double least_ratio = 1;   // of all cells
+  std::size_t faster = 0;   // cells faster by 5 %
+  std::size_t below = 0;    // cells whose ratio is below 0.99
+  std::size_t slower = 0;   // of these, cells whose whole 95 % interval is below 0.99
+  std::size_t unequal = 0;  // cells at which two default communicators differ by more than 1 %
   std::size_t cells = 0;
 };
 Summary summary_of(const std::vector<Column>& columns);

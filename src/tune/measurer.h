@@ -18,6 +18,10 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
+// Every collective at every size, ascending in size.
+std::vector<Cell> cells_of(const std::vector<Collective>& collectives,
+                           const std::vector<std::uint64_t>& sizes);
+
 // One way to answer it: in which communicator, and what is asked of NCCL there.
 struct Candidate {
   std::size_t level = 0;

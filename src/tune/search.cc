@@ -29,22 +29,17 @@ class Search {
       : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
 
   SearchResult run() {
-    const std::size_t cells = o_.collectives.size() * o_.sizes.size();
-    std::size_t done = 0;
-    for (const auto bytes : o_.sizes) {  // small ones first: all collectives get their share
-      for (const auto collective : o_.collectives) {
-        if (hooks_.stop()) out_.interrupted = true;
-        if (out_.interrupted) break;
-        const double left = o_.budget_seconds - spent();
-        if (left <= 0) {
-          out_.out_of_time = true;
-          break;
-        }
-        share_end_ = spent() + 3 * left / static_cast<double>(cells - done);
-        hooks_.progress(std::string(name_of(collective)) + " " + std::to_string(bytes));
-        out_.cells.push_back(cell({collective, bytes}));
-        ++done;
+    for (const auto& next : o_.cells) {
+      if (hooks_.stop()) out_.interrupted = true;
+      if (out_.interrupted) break;
+      const double left = o_.budget_seconds - spent();
+      if (left <= 0) {
+        out_.out_of_time = true;
+        break;
       }
+      share_end_ = spent() + 3 * left / static_cast<double>(o_.cells.size() - out_.cells.size());
+      hooks_.progress(std::string(name_of(next.collective)) + " " + std::to_string(next.bytes));
+      out_.cells.push_back(cell(next));
     }
     for (auto& cell : out_.cells) {
       if (hooks_.stop() || spent() > 0.9 * o_.budget_seconds) break;
@@ -321,23 +316,6 @@ double gain_at(const CellResult& cell, std::size_t level, const SearchOptions& o
   return level == 0 ? 1 : std::min(1.0, c->ratio.median);
 }
 
-std::uint64_t half_way(std::uint64_t a, std::uint64_t b) {
-  return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(a) * static_cast<double>(b)));
-}
-
-void join_into(std::vector<Region>& out, const Region& r) {
-  if (!out.empty() && out.back().collective == r.collective && out.back().choice == r.choice &&
-      out.back().to + 1 == r.from) {
-    auto& last = out.back();
-    last.to = r.to;
-    last.ratio = std::min(last.ratio, r.ratio);
-    last.low = std::min(last.low, r.low);
-    last.high = std::max(last.high, r.high);
-  } else {
-    out.push_back(r);
-  }
-}
-
 }  // namespace
 
 Judged judge(const Compared& compared, const SearchOptions& o) {
@@ -373,6 +351,14 @@ std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes) 
   return b.seconds + slope * (bytes - b.bytes);
 }
 
+std::vector<Cell> cells_of(const std::vector<Collective>& collectives,
+                           const std::vector<std::uint64_t>& sizes) {
+  std::vector<Cell> out;
+  for (const auto bytes : sizes)
+    for (const auto collective : collectives) out.push_back({collective, bytes});
+  return out;
+}
+
 SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks) {
   return Search(measurer, options, hooks).run();
 }
@@ -406,32 +392,6 @@ std::size_t best_level(const std::vector<LevelScore>& scores) {
     if (scores[i].gain > scores[best].gain + 0.005) best = i;
   }
   return best;
-}
-
-std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
-                               const SearchOptions& options) {
-  std::vector<Region> out;
-  for (int k = 0; k < kTunedCollectives; ++k) {
-    std::vector<const CellResult*> cells;
-    for (const auto& cell : result.cells)
-      if (cell.cell.collective == static_cast<Collective>(k)) cells.push_back(&cell);
-    std::ranges::sort(cells, {}, [](const CellResult* c) { return c->cell.bytes; });
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const auto* c = of_level(*cells[i], level);
-      if (c == nullptr || !cells[i]->failed.empty() || c->candidate.choice == Choice{}) continue;
-      if (level == 0 && judge(*c, options) != Judged::faster) continue;
-      const auto bytes = cells[i]->cell.bytes;
-      Region r;
-      r.collective = static_cast<Collective>(k);
-      r.from = i == 0 ? bytes : half_way(cells[i - 1]->cell.bytes, bytes) + 1;
-      r.to = i + 1 == cells.size() ? bytes : half_way(bytes, cells[i + 1]->cell.bytes);
-      r.ranks = static_cast<std::uint32_t>(ranks), r.nodes = static_cast<std::uint32_t>(nodes);
-      r.choice = c->candidate.choice;
-      r.ratio = c->ratio.median, r.low = c->ratio.low, r.high = c->ratio.high;
-      join_into(out, r);
-    }
-  }
-  return out;
 }
 
 }  // namespace topotune::tune

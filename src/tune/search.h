@@ -11,8 +11,7 @@
 namespace topotune::tune {
 
 struct SearchOptions {
-  std::vector<Collective> collectives;
-  std::vector<std::uint64_t> sizes;  // ascending
+  std::vector<Cell> cells;  // ascending in size, so that all collectives get their share of the time
   double budget_seconds = 120;
   double margin = 0.01;     // a choice is taken when it is surely faster by more than this
   double tolerance = 0.01;  // and kept out when it may be slower than the default by more than this
@@ -82,11 +81,5 @@ struct LevelScore {
 std::vector<LevelScore> score_levels(const SearchResult& result, const std::vector<Level>& levels,
                                      const SearchOptions& options);
 std::size_t best_level(const std::vector<LevelScore>& scores);
-
-// The regions of one level: neighbours with one choice are joined, borders lie half way (in the logarithm)
-// between measured sizes. At the default level only what is faster is written; at another one also what keeps
-// a size as good.
-std::vector<Region> regions_of(const SearchResult& result, std::size_t level, int ranks, int nodes,
-                               const SearchOptions& options);
 
 }  // namespace topotune::tune

@@ -58,6 +58,14 @@ NAME: verify says why it was off
 RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: /t: it was measured with NCCL 2.1.0, this is 2.28.9\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
 EXPECT: fails    log tuner plugin: off: /t: it was measured with NCCL 2.1.0
 
+NAME: communicators of other sizes are no fault
+RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: the table has nothing for 1 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
+EXPECT: holds    log tuner plugin: table /t hash 00, 3 regions for 2 ranks on 1 node(s), in use; nothing for 1 ranks
+
+NAME: but a table that says nothing about any is not in use
+RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: the table has nothing for 8 ranks on 1 node(s)\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
+EXPECT: fails    log tuner plugin: off: the table has nothing for 8 ranks
+
 NAME: verify notices a plugin that was never loaded
 RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: /x/libnccl-tuner-topotune.so\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
 EXPECT: fails    log tuner plugin: NCCL did not load /x/libnccl-tuner-topotune.so
@@ -75,6 +83,28 @@ RUN: topotune log --json "$DATA/fuzz/corpus/nccl_profile/two.ttprof"
 EXPECT: "source":{"kind":"nccl-profile"
 EXPECT: "matrix":[[0,8192],[8192,0]],"matrix_basis":"modelled"
 EXPECT: "profile":[{"rank":0,"communicator":"0xabc"
+
+NAME: what a finished job did meanwhile is nothing
+RUN: topotune log --every 1s "$DATA/fuzz/corpus/nccl_profile/two.ttprof"; echo status $?
+EXPECT: status 0
+NOT: AllReduce
+
+NAME: --every that says nothing
+RUN: topotune log --every soon "$DATA/fuzz/corpus/nccl_profile/two.ttprof"
+STATUS: 64
+STDERR: --every 'soon' is no time or number of collectives
+STDERR: hint: 10s: each ten seconds; 500: each 500 collectives
+
+NAME: tune from a file without collectives
+RUN: printf 'a:1:2 [0] NCCL INFO Bootstrap: Using eth0\n' >$TMP/job.log; topotune tune --from $TMP/job.log
+STATUS: 3
+STDERR: /job.log: no collective with its size is in it
+STDERR: hint: record with: topotune run --profiled
+
+NAME: tune from a file that is not there
+RUN: topotune tune --from /nowhere/job.log
+STATUS: 3
+STDERR: /nowhere/job.log
 
 NAME: a profiler file that is cut off
 RUN: head -c 9000 "$DATA/fuzz/corpus/nccl_profile/two.ttprof" >$TMP/p; topotune log $TMP/p

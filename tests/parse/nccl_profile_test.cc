@@ -125,6 +125,35 @@ TEST(NcclProfile, ARecordThatIsBeingWrittenIsLeftOut) {
   EXPECT_EQ(parsed(file).kept.size(), 1u);
 }
 
+TEST(NcclProfile, SinceTellsWhatCameInBetween) {
+  File file(2, 1, 0);
+  file.event(1, 1024), file.event(2, 1024);
+  file.put<std::uint64_t>(9456 + 8, 100);
+  const auto before = parsed(file);
+  file.event(3, 1024), file.event(4, 1 << 20, 2);
+  file.put<std::uint64_t>(9456 + 8, 175);
+  const auto part = since(before, parsed(file));
+  EXPECT_EQ(part.events, 2u);
+  ASSERT_EQ(part.kept.size(), 2u);
+  EXPECT_EQ(part.kept[0].number, 3u);
+  ASSERT_EQ(part.totals.size(), 2u);
+  for (const auto& t : part.totals) EXPECT_EQ(t.calls, 1u) << t.op;
+  EXPECT_EQ(part.sent[1], 75u);
+  EXPECT_TRUE(since(parsed(file), parsed(file)).totals.empty());
+}
+
+TEST(NcclProfile, EventsOverwrittenWhileReadingAreDropped) {
+  File file(2, 1, 0);
+  for (std::uint64_t n = 1; n <= 6; ++n) file.event(n, 1024);  // of four places
+  auto profile = parsed(file);
+  ASSERT_EQ(profile.kept.size(), 4u);
+  drop_overwritten(profile, 6);
+  EXPECT_EQ(profile.kept.size(), 4u);
+  drop_overwritten(profile, 8);  // two more came
+  ASSERT_EQ(profile.kept.size(), 2u);
+  EXPECT_EQ(profile.kept[0].number, 5u);
+}
+
 TEST(NcclProfile, RefusesWhatCannotBe) {
   File file(2, 1, 0);
   const auto whole = file.bytes();

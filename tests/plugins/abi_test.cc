@@ -23,13 +23,15 @@ std::set<std::string> exported(const char* path) {
 TEST(Abi, ExportsItsVersionsAndNothingElse) {
   const auto tuner = exported(TOPOTUNE_TUNER);
   if (tuner.empty()) GTEST_SKIP() << "no nm here";
-  EXPECT_EQ(tuner, (std::set<std::string>{
-                       "ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4", "ncclTunerPlugin_v5",
-                       "ncclTunerPlugin_v6", "topotune_tuner_control", "topotune_tuner_force",
-                       "topotune_tuner_last", "topotune_tuner_release", "topotune_tuner_said"}));
+  EXPECT_EQ(tuner,
+            (std::set<std::string>{"ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4",
+                                   "ncclTunerPlugin_v5", "ncclTunerPlugin_v6", "topotune_tuner_control",
+                                   "topotune_tuner_force", "topotune_tuner_last", "topotune_tuner_release",
+                                   "topotune_tuner_said", "topotune_tuner_watch"}));
   EXPECT_EQ(exported(TOPOTUNE_PROFILER),
             (std::set<std::string>{"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
                                    "ncclProfiler_v5", "ncclProfiler_v6", "topotune_profiler_pause"}));
+  EXPECT_EQ(exported(TOPOTUNE_ENV), (std::set<std::string>{"ncclEnvPlugin_v1", "ncclEnvPlugin_v2"}));
 }
 
 TEST(Abi, NameStandsFirst) {
@@ -48,7 +50,7 @@ TEST(Abi, LoadsAnywhere) {
 #ifdef TOPOTUNE_SANITIZED
   GTEST_SKIP() << "a sanitizer's runtime is linked in";
 #endif
-  for (const char* path : {TOPOTUNE_TUNER, TOPOTUNE_PROFILER}) {
+  for (const char* path : {TOPOTUNE_TUNER, TOPOTUNE_PROFILER, TOPOTUNE_ENV}) {
     std::FILE* pipe = ::popen((std::string("objdump -p -T ") + path + " 2>/dev/null").c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     char line[1024];

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "loader.h"
@@ -294,6 +296,107 @@ TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
     EXPECT_EQ(r.bytes, 2u * (1000u + r.channels));
   }
   EXPECT_GT(whole, 60);
+}
+
+// Communicators of every version of the interface, made and closed at once.
+TEST(Profiler, AllVersionsAtOnce) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  std::vector<std::thread> threads;
+  const auto events = [](auto* p, void* context, auto descr) {
+    for (int i = 0; i < 500; ++i) {
+      void* handle = nullptr;
+      p->start(context, &handle, &descr);
+      p->stop(handle);
+    }
+    p->finalize(context);
+  };
+  const auto unnamed = [&](const char* symbol, auto descr) {
+    descr.type = kColl, descr.rank = 1;
+    auto* p = library.get<ProfilerUnnamed<decltype(descr)>>(symbol);
+    static thread_local int mask = 0;
+    void* context = nullptr;
+    p->init(&context, &mask);
+    events(p, context, descr);
+  };
+  static int mask = 0;  // NCCL has one for all
+  for (int copy = 0; copy < 2; ++copy) {
+    threads.emplace_back([&] { unnamed("ncclProfiler_v1", DescrV1{}); });
+    threads.emplace_back([&] { unnamed("ncclProfiler_v2", DescrV2{}); });
+    threads.emplace_back([&] { unnamed("ncclProfiler_v3", DescrV3{}); });
+    threads.emplace_back([&] {
+      auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
+      void* context = nullptr;
+      DescrV4 d{};
+      d.type = kColl;
+      p->init(&context, &mask, "four", 4, 1, 2, 0, loader::log);
+      events(p, context, d);
+    });
+    threads.emplace_back([&] {
+      auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+      void* context = nullptr;
+      p->init(&context, 5, &mask, "five", 1, 2, 0, loader::log);
+      events(p, context, coll(10));
+    });
+    threads.emplace_back([&] {
+      auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
+      void* context = nullptr;
+      DescrV6 d{};
+      d.type = kCeColl, d.ce.function = "AllGather", d.ce.datatype = "ncclInt8", d.ce.count = 7;
+      p->init(&context, 6, &mask, "six", 1, 2, 0, loader::log);
+      events(p, context, d);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto all = files(scene.folder.path);
+  ASSERT_EQ(all.size(), 12u);
+  std::map<std::uint32_t, std::uint64_t> by_version;
+  for (const auto& words : all) by_version[View(words).header.abi] += View(words).header.next;
+  for (std::uint32_t version = 1; version <= 6; ++version) EXPECT_EQ(by_version[version], 1000u) << version;
+}
+
+// No memory, and a folder that nobody may write to: the job runs, one line says why nothing is recorded.
+TEST(Profiler, WithoutMemoryOrFolderIsOff) {
+  Scene scene;
+  {
+    loader::Variables variables;
+    variables.set("TOPOTUNE_PROFILER_DIR", "/sys");
+    const loader::Library library(TOPOTUNE_PROFILER);
+    auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+    int mask = 0;
+    void* context = nullptr;
+    EXPECT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log), 0);
+    EXPECT_EQ(context, nullptr);
+    EXPECT_EQ(mask, 0);
+    EXPECT_TRUE(loader::said("topotune profiler: off: /sys/"));
+  }
+  scene.variables.set("TOPOTUNE_PROFILER_DIR", scene.folder.path);
+#ifdef TOPOTUNE_SANITIZED
+  return;  // address space is the sanitizer's
+#endif
+  scene.variables.set("TOPOTUNE_PROFILER_RECORDS", "1048576");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::ifstream status("/proc/self/statm");
+    std::uint64_t pages = 0;
+    status >> pages;
+    const rlimit limit{pages * 4096 + (8u << 20), pages * 4096 + (8u << 20)};
+    ::setrlimit(RLIMIT_AS, &limit);
+    int mask = 0;
+    void *context = nullptr, *handle = nullptr;
+    auto d = coll(1);
+    const int rc = p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log);
+    const bool good = rc == 0 && context == nullptr && mask == 0 && p->start(context, &handle, &d) == 0 &&
+                      handle == nullptr && loader::said("topotune profiler: off: ") &&
+                      loader::said("Cannot allocate memory");
+    ::_exit(good ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(files(scene.folder.path).empty());  // and no file is left
 }
 
 TEST(Profiler, TheFileOutlivesAKilledJob) {

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "loader.h"
@@ -191,6 +195,9 @@ TEST(Tuner, IsOffWithOneLine) {
       {"a folder", good, "not a regular file", "TOPOTUNE_TUNER_TABLE", "/tmp"},
       {"another machine", good, "measured on test, this machine has", "TOPOTUNE_TUNER_ACCEPT", "nothing"},
       {"no shared memory", good, "No such file", "TOPOTUNE_TUNER_SHM", "/nowhere"},
+      {"read-only shared memory", good, "/sys/topotune-tuner-", "TOPOTUNE_TUNER_SHM", "/sys"},
+      {"stale", "topotune-tuning-table 0\nend 0\n", "version '0' of the format is not known", nullptr, ""},
+      {"too large", std::string((4u << 20) + 1, '#'), "larger than 4 MiB", nullptr, ""},
   };
   for (const auto& c : cases) {
     Job job(c.text);
@@ -269,9 +276,15 @@ TEST(Tuner, IsSteeredByTheProgramThatMeasures) {
   EXPECT_EQ(library.function<ControlVersion>("topotune_tuner_control")(), kControlVersion);
   const auto force = library.function<Force>("topotune_tuner_force");
   const auto last = library.function<Last>("topotune_tuner_last");
+  const auto watch = library.function<Watch>("topotune_tuner_watch");
   LastDecision seen;
   Costs costs;
   int channels = 0;
+  force(-1, -1, 0);
+  ranks.ask(1400, costs, channels);  // not watched: not written down
+  last(&seen);
+  EXPECT_EQ(seen.calls, 0u);
+  watch(1);
   force(0, 2, 3);
   ranks.ask(1500, costs, channels);
   EXPECT_EQ(costs.at[0][2], 0);
@@ -322,7 +335,101 @@ TEST(Tuner, ManyCommunicatorsOfManyThreads) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// Ten million decisions, or as many as two seconds allow.
+// Communicators of every version of the interface, made, asked and closed at once.
+TEST(Tuner, AllVersionsAtOnce) {
+  Job job;
+  job.variables.set("TOPOTUNE_TUNER_HASH", tune::hash_text(tune::hash_of(table_text())));
+  const loader::Library library(TOPOTUNE_TUNER);
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  const auto unnamed = [&](auto* tuner, auto ask) {
+    for (int round = 0; round < 20; ++round) {
+      void* context = nullptr;
+      if (tuner->init(2, 1, loader::log, &context) != 0 || context == nullptr) ++wrong;
+      for (int i = 0; i < 500; ++i)
+        if (!ask(tuner, context)) ++wrong;
+      tuner->destroy(context);
+    }
+  };
+  for (int copy = 0; copy < 2; ++copy) {
+    threads.emplace_back([&] {
+      unnamed(library.get<TunerV2>("ncclTunerPlugin_v2"), [](auto* t, void* context) {
+        int algorithm = -1, protocol = -1, channels = 0;
+        const int rc = t->get_coll_info(context, kAllReduce, 1500, 0, 0, 1, &algorithm, &protocol, &channels);
+        return rc == 0 && algorithm == 1 && protocol == 1 && channels == 8;
+      });
+    });
+    threads.emplace_back([&] {
+      unnamed(library.get<TunerV3>("ncclTunerPlugin_v3"), [](auto* t, void* context) {
+        Costs costs;
+        int channels = 0;
+        const int rc = t->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, &channels);
+        return rc == 0 && costs.at[1][1] == 0 && costs.changed() == 1 && channels == 8;
+      });
+    });
+    threads.emplace_back([&] {
+      unnamed(library.get<TunerV4>("ncclTunerPlugin_v4"), [](auto* t, void* context) {
+        Costs costs;
+        int channels = 0;
+        const int rc = t->get_coll_info(context, kAllReduce, 2500, 1, costs.table(), 7, 3, 1, &channels);
+        return rc == 0 && costs.at[0][2] == 0 && costs.changed() == 1 && channels == 0;
+      });
+    });
+    for (const char* symbol : {"ncclTunerPlugin_v5", "ncclTunerPlugin_v6"}) {
+      threads.emplace_back([&, symbol, copy] {
+        for (int round = 0; round < 20; ++round) {
+          Ranks ranks(library, 2, static_cast<std::uint64_t>(symbol[16] * 1000 + copy * 100 + round), symbol);
+          for (int i = 0; i < 500; ++i) {
+            Costs costs;
+            int channels = 0;
+            ranks.ask(1500, costs, channels, kAllReduce, static_cast<std::size_t>(i % 2));
+            if (costs.at[1][1] != 0 || costs.changed() != 1 || channels != 8) ++wrong;
+          }
+        }
+      });
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+// A process that can have no more memory: the job runs, one line says why there is no table.
+TEST(Tuner, OutOfMemoryIsOff) {
+#ifdef TOPOTUNE_SANITIZED
+  GTEST_SKIP() << "address space is the sanitizer's";
+#endif
+  std::string text = table_text();
+  const std::string raw = "raw all_reduce 1024 2 1 tuned " + std::string(4000, '1') + "\n";
+  const auto end = text.rfind("end");
+  std::string lines;
+  while (lines.size() < 3'900'000) lines += raw;
+  text.insert(end, lines);
+  const Job job(text);
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::ifstream status("/proc/self/statm");
+    std::uint64_t pages = 0;
+    status >> pages;
+    const rlimit limit{pages * 4096 + (2u << 20), pages * 4096 + (2u << 20)};
+    ::setrlimit(RLIMIT_AS, &limit);
+    void* context = reinterpret_cast<void*>(1);
+    const int rc = v5->init(&context, 1, 2, 1, loader::log, nullptr, nullptr);
+    Costs costs;
+    int channels = 0;
+    const int asked = v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels);
+    const bool good = rc == 0 && asked == 0 && context == nullptr && costs.changed() == 0 &&
+                      loader::said("topotune tuner: off: out of memory");
+    ::_exit(good ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// Ten million decisions; a decision is quick.
 TEST(Tuner, Soak) {
   const Job job;
   const loader::Library library(TOPOTUNE_TUNER);
@@ -330,16 +437,22 @@ TEST(Tuner, Soak) {
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t count = 0, taken = 0;
   Costs costs;
-  while (count < 10'000'000 && std::chrono::steady_clock::now() - start < std::chrono::seconds(2)) {
+  std::chrono::duration<double, std::nano> best = std::chrono::hours(1);
+  while (count < 10'000'000) {
+    const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < 10000; ++i, ++count) {
       int channels = 0;
       costs.at[1][1] = 10;
       ranks.ask(1000 + count % 4000, costs, channels);
       taken += costs.at[1][1] == 0;
     }
+    best = std::min<decltype(best)>(best, (std::chrono::steady_clock::now() - began) / 10000);
   }
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
   EXPECT_NEAR(static_cast<double>(taken) / static_cast<double>(count), 0.25, 0.01);
+#ifndef TOPOTUNE_SANITIZED
+  EXPECT_LT(best.count(), 100.0);  // the quickest ten thousand: a loaded machine does not count
+#endif
   RecordProperty("nanoseconds", static_cast<int>(spent.count() / static_cast<double>(count)));
   std::printf("%.1f ns a decision, %.1f million\n", spent.count() / static_cast<double>(count),
               1e-6 * static_cast<double>(count));

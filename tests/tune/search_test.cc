@@ -7,6 +7,7 @@
 #include "measure/statistics.h"
 #include "tune/compare.h"
 #include "tune/decide.h"
+#include "tune/prove.h"
 
 namespace topotune::tune {
 namespace {
@@ -66,8 +67,9 @@ class Model : public Measurer {
 
 SearchOptions options() {
   SearchOptions o;
-  o.collectives = {Collective::all_reduce, Collective::all_to_all};
-  for (std::uint64_t bytes = 1024; bytes <= 1u << 30; bytes *= 2) o.sizes.push_back(bytes);
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t bytes = 1024; bytes <= 1u << 30; bytes *= 2) sizes.push_back(bytes);
+  o.cells = cells_of({Collective::all_reduce, Collective::all_to_all}, sizes);
   return o;
 }
 
@@ -86,14 +88,15 @@ TEST(Search, FindsWhatIsFasterAndTakesNothingThatIsSlower) {
   const auto scores = score_levels(result, m.levels(), o);
   const auto level = best_level(scores);
   EXPECT_EQ(level, 1u);
-  const auto regions = regions_of(result, level, 2, 1, o);
+  const auto regions = regions_of(answers_of(result, level, o), 2, 1);
   Table table;
   table.regions = regions;
   const Decider decider(table, 2, 1);
   double gain = 0;
   int large = 0;
-  for (const auto bytes : o.sizes) {
-    const Cell cell{Collective::all_reduce, bytes};
+  for (const auto& cell : o.cells) {
+    if (cell.collective != Collective::all_reduce) continue;
+    const auto bytes = cell.bytes;
     const auto* choice = decider.choice(4, bytes);
     const Candidate tuned{level, choice == nullptr ? Choice{} : *choice};
     const double ratio = m.seconds(cell, {0, {}}) / m.seconds(cell, tuned);
@@ -128,7 +131,7 @@ TEST(Search, NothingIsFasterMeansNoRegion) {
   const auto result = search(m, o, hooks(m));
   const auto level = best_level(score_levels(result, m.levels(), o));
   EXPECT_EQ(level, 0u);
-  EXPECT_EQ(regions_of(result, level, 2, 1, o).size(), 0u);
+  EXPECT_EQ(regions_of(answers_of(result, level, o), 2, 1).size(), 0u);
 }
 
 TEST(Search, KeepsToItsTimeAndStopsWhenTold) {
@@ -166,7 +169,7 @@ TEST(Regions, NeighboursAreJoinedAndBordersLieHalfWay) {
   };
   cell(1024, {1, 0, 0}, 1.2), cell(4096, {1, 0, 0}, 1.1), cell(16384, {1, 2, 0}, 1.3),
       cell(65536, {1, 2, 0}, 1.005);
-  const auto regions = regions_of(result, 0, 2, 1, {});
+  const auto regions = regions_of(answers_of(result, 0, {}), 2, 1);
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_EQ(regions[0].from, 1024u);
   EXPECT_EQ(regions[0].to, 8192u);
@@ -236,7 +239,7 @@ TEST(Search, BothWaysToStartKernelsCount) {
     }
   } m(std::vector<Level>{{}, {32}}, 0.003);
   auto o = options();
-  o.collectives = {Collective::all_reduce};
+  std::erase_if(o.cells, [](const Cell& c) { return c.collective != Collective::all_reduce; });
   const auto result = search(m, o, hooks(m));
   for (const auto& cell : result.cells) {
     for (const auto& c : cell.levels) {
@@ -253,14 +256,9 @@ TEST(Search, BothWaysToStartKernelsCount) {
 TEST(Columns, SummaryCountsWhatTheyCameTo) {
   Model m(std::vector<Level>{{}, {32}}, 0.001);
   CompareOptions o;
-  o.collectives = {Collective::all_reduce};
-  o.sizes = {1024, 64u << 20}, o.held_back = {48u << 20};
-  const auto columns = compare_columns(
-      m, o,
-      [](const Cell&) {
-        return Candidate{1, {}};
-      },
-      hooks(m));
+  o.cells = cells_of({Collective::all_reduce}, {1024, 64u << 20});
+  o.held_back = cells_of({Collective::all_reduce}, {48u << 20});
+  const auto columns = compare_columns(m, o, {{{0, {}}}, {{1, {}}}}, hooks(m));
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_TRUE(columns[1].held_back);
   const auto s = summary_of(columns);

@@ -1,0 +1,102 @@
+#include "plugins/table_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "tune/machine.h"
+
+namespace topotune::plugins {
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A regular file of at most 4 MiB, whole; the reason in `wrong` otherwise.
+std::string read_file(const std::string& path, std::string& wrong) {
+  std::string out;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return wrong = path + ": " + std::strerror(errno), out;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    wrong = path + ": not a regular file";
+  else if (static_cast<unsigned long long>(status.st_size) > tune::kMaxTableBytes)
+    wrong = path + ": larger than 4 MiB";
+  char buffer[16384];
+  while (wrong.empty() && out.size() <= tune::kMaxTableBytes) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) wrong = path + ": " + std::strerror(errno);
+    if (got <= 0) break;
+    out.append(buffer, static_cast<std::size_t>(got));
+  }
+  ::close(fd);
+  return out;
+}
+
+bool accepts(const TunerSettings& settings, const char* what) {
+  return settings.accept.find(what) != std::string::npos;
+}
+
+// Why a readable table is not for this process.
+std::string foreign(const tune::Table& table, const TunerSettings& settings, const std::string& nccl) {
+  if (!accepts(settings, "nccl") && table.nccl != nccl)
+    return "it was measured with NCCL " + table.nccl + ", this is " +
+           (nccl.empty() ? "an unknown version" : nccl);
+  if (accepts(settings, "machine")) return "";
+  const auto machine = tune::machine_fingerprint(settings.root);
+  if (table.machine == machine) return "";
+  return "it was measured on " + table.machine + ", this machine has " +
+         (machine.empty() ? "no GPU that can be read" : machine);
+}
+
+}  // namespace
+
+TunerSettings TunerSettings::from_environment() {
+  TunerSettings out;
+  out.table = variable("TOPOTUNE_TUNER_TABLE");
+  if (const auto hash = variable("TOPOTUNE_TUNER_HASH"); !hash.empty()) out.hash = hash;
+  out.accept = variable("TOPOTUNE_TUNER_ACCEPT");
+  out.root = variable("TOPOTUNE_TUNER_ROOT");
+  if (const auto folder = variable("TOPOTUNE_TUNER_SHM"); !folder.empty()) out.shared = folder;
+  out.filtered = !variable("NCCL_ALGO").empty() || !variable("NCCL_PROTO").empty();
+  return out;
+}
+
+Loaded load_table(const TunerSettings& settings, const std::string& nccl) {
+  Loaded out;
+  if (settings.table.empty()) {
+    out.off = "TOPOTUNE_TUNER_TABLE is not set";
+    return out;
+  }
+  std::string wrong;
+  const auto text = read_file(settings.table, wrong);
+  if (!wrong.empty()) {
+    out.off = wrong;
+    return out;
+  }
+  auto parsed = tune::parse_table(text);
+  if (!parsed.table) {
+    out.off = settings.table + ":" + (parsed.error.line > 0 ? std::to_string(parsed.error.line) + ":" : "") +
+              " " + parsed.error.text;
+    return out;
+  }
+  out.hash = tune::hash_of(text);
+  if (settings.hash && *settings.hash != tune::hash_text(out.hash))
+    out.off =
+        settings.table + ": its hash is " + tune::hash_text(out.hash) + ", the job wants " + *settings.hash;
+  else if (auto why = foreign(*parsed.table, settings, nccl); !why.empty())
+    out.off = settings.table + ": " + why;
+  else
+    out.table = std::move(parsed.table);
+  return out;
+}
+
+}  // namespace topotune::plugins

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "loader.h"
+#include "plugins/env_api.h"
+#include "tune/table.h"
+
+namespace topotune::plugins {
+namespace {
+
+const char* const kTable =
+    "topotune-tuning-table 1\nmachine test\nnccl 2.28.9\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\n"
+    "region all_reduce 1000 1999 2 1 Ring LL128 8 1.1 1.0 1.2\nend 1\n";
+
+struct Job {
+  loader::Folder folder;
+  loader::Variables variables;
+  explicit Job(const std::string& text = kTable) {
+    variables.set("TOPOTUNE_TUNER_TABLE", folder.write("table", text));
+    variables.set("TOPOTUNE_TUNER_ACCEPT", "machine");
+  }
+};
+
+std::string text(const char* value) { return value == nullptr ? "(null)" : value; }
+
+TEST(Env, GivesTheTablesSettingsAndTheTunerBesideIt) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_ENV);
+  auto* v1 = library.get<EnvV1>("ncclEnvPlugin_v1");
+  ASSERT_EQ(v1->init(2, 28, 9, ""), 0);
+  EXPECT_EQ(text(v1->get_env("NCCL_MIN_CTAS")), "32");
+  EXPECT_EQ(text(v1->get_env("NCCL_MAX_CTAS")), "32");
+  EXPECT_EQ(std::string(TOPOTUNE_TUNER), text(v1->get_env("NCCL_TUNER_PLUGIN")));
+  EXPECT_EQ(v1->get_env("NCCL_DEBUG_NOT_SET"), nullptr);
+  EXPECT_EQ(v1->get_env(nullptr), nullptr);
+  EXPECT_EQ(v1->finalize(), 0);
+}
+
+TEST(Env, WhatTheProcessSetsComesFirst) {
+  Job job;
+  job.variables.set("NCCL_MIN_CTAS", "8");
+  job.variables.set("NCCL_TUNER_PLUGIN", "none");
+  job.variables.set("NCCL_ALGO", "Ring");
+  const loader::Library library(TOPOTUNE_ENV);
+  auto* v2 = library.get<EnvV2>("ncclEnvPlugin_v2");
+  ASSERT_EQ(v2->init(2, 28, 9, "", loader::log), 0);
+  EXPECT_EQ(text(v2->get_env("NCCL_MIN_CTAS")), "8");
+  EXPECT_EQ(text(v2->get_env("NCCL_TUNER_PLUGIN")), "none");
+  EXPECT_EQ(text(v2->get_env("NCCL_ALGO")), "Ring");
+  EXPECT_TRUE(
+      loader::said("topotune env: table hash " + tune::hash_text(tune::hash_of(kTable)) + ", 3 variables"));
+}
+
+// The job must run as if there were no plugin.
+TEST(Env, ATableThatMayNotBeUsedChangesNothing) {
+  struct Case {
+    const char *what, *variable;
+    std::string value, line, text = kTable;
+  };
+  const std::string good = kTable;
+  for (const auto& c : std::vector<Case>{
+           {"missing", "TOPOTUNE_TUNER_TABLE", "/nowhere/table", "No such file"},
+           {"not named", "TOPOTUNE_TUNER_TABLE", "", "TOPOTUNE_TUNER_TABLE is not set"},
+           {"another machine", "TOPOTUNE_TUNER_ACCEPT", "nothing", "it was measured on test"},
+           {"other hash", "TOPOTUNE_TUNER_HASH", "00", "the job wants 00"},
+           {"truncated", "NCCL_UNUSED", "", "cut off", good.substr(0, good.find("end"))},
+           {"hostile", "NCCL_UNUSED", "", "a table may not set 'NCCL_DEBUG_FILE'",
+            "topotune-tuning-table 1\nset NCCL_DEBUG_FILE 1\nend 0\n"},
+       }) {
+    Job job(c.text);
+    job.variables.set(c.variable, c.value);
+    const loader::Library library(TOPOTUNE_ENV);
+    auto* v2 = library.get<EnvV2>("ncclEnvPlugin_v2");
+    EXPECT_EQ(v2->init(2, 28, 9, "", loader::log), 0) << c.what;
+    EXPECT_EQ(v2->get_env("NCCL_MIN_CTAS"), nullptr) << c.what;
+    EXPECT_EQ(v2->get_env("NCCL_TUNER_PLUGIN"), nullptr) << c.what;
+    EXPECT_TRUE(loader::said("topotune env: off: ")) << c.what;
+    EXPECT_TRUE(loader::said(c.line)) << c.what << ": " << loader::lines.front();
+    EXPECT_EQ(loader::lines.size(), 1u) << c.what;
+  }
+  Job job;
+  const loader::Library library(TOPOTUNE_ENV);
+  auto* v1 = library.get<EnvV1>("ncclEnvPlugin_v1");
+  EXPECT_EQ(v1->init(2, 27, 3, ""), 0);  // another NCCL
+  EXPECT_EQ(v1->get_env("NCCL_MIN_CTAS"), nullptr);
+}
+
+}  // namespace
+}  // namespace topotune::plugins
