@@ -108,7 +108,7 @@ class MixedRun : private JobRun {
     }
     auto lanes = made->make_lanes(requests);
     if (!lanes) return tl::unexpected(lanes.error());
-    return place_lanes(std::move(*lanes), [](std::size_t bytes) -> Result<Sources> {
+    return place_lanes(std::move(*lanes), 1, [](std::size_t bytes) -> Result<Sources> {
       Sources out;
       out.push_back(coll::host_source(bytes));
       return out;
@@ -138,7 +138,7 @@ class MixedRun : private JobRun {
       lanes.push_back(nccl::make_lane(std::move(*group), *coll::op_from(stream.op)));
     }
     if (auto ok = introduce(library, local); !ok) return ok;
-    return place_lanes(std::move(lanes), [&](std::size_t bytes) -> Result<Sources> {
+    return place_lanes(std::move(lanes), gpus->size(), [&](std::size_t bytes) -> Result<Sources> {
       Sources out;
       for (const auto* gpu : *gpus) {
         auto source = cuda::device_source(*cuda_, *gpu, bytes);
@@ -173,14 +173,15 @@ class MixedRun : private JobRun {
 
   // Lanes of collectives in the profile's order, checkpoints between them.
   template <class MakeSources>
-  Result<void> place_lanes(std::vector<std::unique_ptr<coll::Lane>> lanes, const MakeSources& make_sources) {
+  Result<void> place_lanes(std::vector<std::unique_ptr<coll::Lane>> lanes, std::size_t sources,
+                           const MakeSources& make_sources) {
     auto next = lanes.begin();
     for (const auto& stream : profile_.streams) {
       if (!is_save(stream)) {
         lanes_.push_back(std::move(*next++));
         continue;
       }
-      auto lane = checkpoint(stream, make_sources);
+      auto lane = checkpoint(stream, sources, make_sources);
       const auto all = coll::share(
           *peers_, lane ? Result<std::vector<double>>(std::vector<double>()) : tl::unexpected(lane.error()),
           "whether checkpoints can be saved", options_.limit_seconds);
@@ -191,17 +192,17 @@ class MixedRun : private JobRun {
   }
 
   template <class MakeSources>
-  Result<std::unique_ptr<coll::Lane>> checkpoint(const parse::MixedStream& stream,
+  Result<std::unique_ptr<coll::Lane>> checkpoint(const parse::MixedStream& stream, std::size_t sources,
                                                  const MakeSources& make_sources) {
     const auto bytes = *std::ranges::max_element(stream.bytes);
-    auto sources = make_sources(bytes);
-    if (!sources) return tl::unexpected(sources.error());
     if (!flags_.checkpoint_dir.empty()) {
-      const auto savers = sources->size() * static_cast<std::size_t>(place_.local_size.value_or(1));
+      const auto savers = sources * static_cast<std::size_t>(place_.local_size.value_or(1));
       if (auto ok = mixed::has_room(flags_.checkpoint_dir, bytes * savers); !ok)
         return tl::unexpected(ok.error());
     }
-    return mixed::make_checkpoint(std::move(*sources), flags_.checkpoint_dir);
+    auto made = make_sources(bytes);
+    if (!made) return tl::unexpected(made.error());
+    return mixed::make_checkpoint(std::move(*made), flags_.checkpoint_dir);
   }
 
   // --- measuring

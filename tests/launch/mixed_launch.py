@@ -2,7 +2,7 @@
 """`bench mixed` in several processes, `bench levels` and the reproducers, over a real MPI; and what happens when a
 process dies, hangs, never comes or is of another version.
 
-Arguments: the topotune binary and the part: openmpi, mpich, faults, levels, bottlenecks. Status 77: what the part needs
+Arguments: the topotune binary and the part: openmpi, mpich, faults, hosts, levels, bottlenecks. Status 77: what the part needs
 is not here.
 """
 import json
@@ -20,7 +20,7 @@ BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 MPIRUN = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
 MIXED = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "0.5", "--limit", "30", "--fail-on", "error"]
-LONG = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "8", "--limit", "20"]
+LONG = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "8"]
 
 
 def skip(why):
@@ -129,11 +129,11 @@ def wait_for_ranks(process, count):
 
 def faults(folder):
     needs_openmpi()
-    coll = ["bench", "coll", "all_reduce", "--backend", "mpi", "-b", "64K", "-e", "1M", "--time", "3", "-n", "200", "--limit", "20"]
-    for name, words in (("coll", coll), ("mixed", LONG)):
+    coll = ["bench", "coll", "all_reduce", "--backend", "mpi", "-b", "64K", "-e", "1M"]
+    for name, words, short in (("coll", [*coll, "--time", "3", "-n", "200"], [*coll, "--time", "0.05"]), ("mixed", LONG, MIXED)):
         # One dies in the middle: it is named, and what was measured is kept.
         file = os.path.join(folder, name + ".json")
-        process = start([*MPIRUN, "-n", "3", BINARY, *words, "--json", "-o", file])
+        process = start([*MPIRUN, "-n", "3", BINARY, *words, "--limit", "20", "--json", "-o", file])
         pids = wait_for_ranks(process, 3)
         time.sleep(6)
         os.kill(pids[1], signal.SIGKILL)
@@ -163,7 +163,7 @@ def faults(folder):
         check(name + ": a hanging rank ends the wait", code != 0 and "did not" in out + err and ("rank 1 on" in out + err or "rank 0 on" in out + err), out + err)
 
         # The report's disk is full.
-        code, out, err = end(start([*MPIRUN, "-n", "2", BINARY, *words[:-4], "--time", "0.05", *(["--duration", "0.2"] if name == "mixed" else []), "-o", "/dev/full"]))
+        code, out, err = end(start([*MPIRUN, "-n", "2", BINARY, *short, "-o", "/dev/full"]))
         check(name + ": a full disk is said", code != 0 and "cannot write /dev/full" in err, out + err)
 
     # One never comes.
@@ -188,13 +188,41 @@ def faults(folder):
     check("another version is refused and named", code != 0 and re.search(r"rank 1 on \S+ \(pid \d+\) is topotune 9", out + err), out + err)
 
     # Interrupted: what was measured is printed.
-    process = start([*MPIRUN, "-n", "2", BINARY, *LONG, "--json"])
+    process = start([*MPIRUN, "-n", "2", BINARY, *LONG, "--limit", "20", "--json"])
     wait_for_ranks(process, 2)
     time.sleep(6)
     process.send_signal(signal.SIGINT)
     code, out, err = end(process, 30)
     document = json.loads(out[out.index("{"):out.rindex("}") + 1])
     check("Ctrl-C keeps what was measured", document["interrupted"] is True and any(r["name"] == "mixed.alone" and r["status"] in ("ok", "noisy") for r in document["results"]), out[:3000] + err)
+
+
+def over_hosts(folder):
+    """Two hosts made of namespaces, the second started through an rsh agent."""
+    needs_openmpi()
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "net"))
+    import hosts as made  # pylint: disable=import-outside-toplevel
+    try:
+        with made.Hosts(2) as hosts:
+            os.chmod(folder, 0o755)
+            mpirun = "mpirun.openmpi --allow-run-as-root --host h1:1,h2:1 --mca plm_rsh_agent %s --mca oob_tcp_if_include e0 --mca btl self,tcp --mca btl_tcp_if_include e0 " % hosts.agent
+            command = mpirun + "-n 2 " + " ".join([BINARY, *MIXED, "--json"])
+            code, out, err = end(start([hosts.agent, "h1", command]))
+            check("two hosts end well", code in (0, 1, 3), out + err)
+            document = good_document(out, 2)
+            check("both hosts are there", document["machine"]["hosts"] == "h1 h2", document["machine"])
+            counted = {r["params"]["host"] for r in document["results"] if r["name"] == "mixed.softirqs"}
+            check("softirqs of both", counted == {"h1", "h2"}, str(counted))
+            # The network to the second host goes away: nobody waits for ever.
+            process = start([hosts.agent, "h1", mpirun + "-n 2 " + " ".join([BINARY, *LONG, "--limit", "5", "-o", os.path.join(folder, "cut.txt")])])
+            time.sleep(6)
+            made.sh("ip", "-n", hosts.space("h2"), "link", "set", "e0", "down")
+            code, out, err = end(process, 60)
+            with open(os.path.join(folder, "cut.txt"), encoding="utf-8") as f:
+                said = f.read()
+            check("a host that is cut off ends the run", code != 0 and ("did not" in said or "ended" in said) and re.search(r"rank [01] on h[12]", said), said + out + err)
+    except made.NotPermitted as why:
+        skip(str(why))
 
 
 def levels(_):
@@ -241,7 +269,7 @@ def bottlenecks(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        {"openmpi": by_openmpi, "mpich": by_mpich, "faults": faults, "levels": levels, "bottlenecks": bottlenecks}[WHICH](folder)
+        {"openmpi": by_openmpi, "mpich": by_mpich, "faults": faults, "hosts": over_hosts, "levels": levels, "bottlenecks": bottlenecks}[WHICH](folder)
 
 
 if __name__ == "__main__":
