@@ -73,7 +73,8 @@ class MixedRun : private JobRun {
     const auto measured = measure_all();
     session_->idle();
     progress_.clear();
-    if (!measured && interrupted()) end_now(kInterrupted);
+    if (!measured && interrupted() && measured.error().text.find("interrupted") != std::string::npos)
+      end_now(kInterrupted);
     if (!measured) lose(measured.error());
     end_session();
     return finish();

@@ -236,7 +236,7 @@ int JobRun::give_up(const Error& error) {
 
 int JobRun::finish() {
   end_session();
-  run_.interrupted = interrupted();
+  run_.interrupted = interrupted() && !lost_;  // a launcher ends those who are left
   const int status = written();
   // MPI_Finalize would wait for the process that is lost.
   if (lost_ && beside_mpi_) std::fflush(nullptr), std::_Exit(status);

@@ -143,7 +143,7 @@ Result<std::vector<double>> seconds_by_size(peers::Peers& peers, coll::Lane& lan
                       2);
     }
   } else {
-    mine = tl::unexpected(phase ? Error{Errc::io, "stopped", {}, {}, {}, {}} : phase.error());
+    mine = tl::unexpected(phase ? Error{Errc::io, "interrupted", {}, {}, {}, {}} : phase.error());
   }
   const auto all = coll::share(peers, mine, "times of " + stream.name, watch.limit_seconds);
   if (!all) return tl::unexpected(all.error());
