@@ -25,6 +25,7 @@ allowed() {
     net) echo net coll peers measure host model base ;;
     nccl) echo nccl cuda coll peers measure parse host model base ;;
     tune) echo tune coll measure model base ;;
+    mixed) echo mixed coll peers measure host parse model base ;;
     plugins) echo plugins tune ;;
     cli) ls ;;
     *) echo "$1" ;;

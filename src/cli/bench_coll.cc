@@ -1,24 +1,15 @@
 #include "cli/bench_coll.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <memory>
-#include <thread>
 
 #include "base/text.h"
-#include "cli/bench_frame.h"
-#include "cli/fingerprint.h"
-#include "cli/input.h"
-#include "coll/share.h"
+#include "cli/job_run.h"
 #include "coll/suite.h"
-#include "coll/table.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
-#include "launch/meeting.h"
-#include "mpi/backend.h"
 #include "nccl/choices.h"
-#include "nccl/group.h"
+#include "peers/tcp.h"
 
 namespace topotune::cli {
 
@@ -128,125 +119,28 @@ Result<Asked> asked_from(const BenchOptions& options, const CollFlags& flags) {
   return asked;
 }
 
-class CollRun {
+class CollRun : private JobRun {
  public:
   CollRun(const BenchOptions& options, const CollFlags& flags, const JobFlags& job, const Globals& globals,
           Asked asked)
-      : options_(options), flags_(flags), globals_(globals), asked_(std::move(asked)), progress_(globals) {
-    job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
-    run_.suite = "coll";
-    run_.date = utc_now();
-    run_.command = command_line();
-  }
-  ~CollRun() {
-    done_ = true;
-    if (guard_.joinable()) guard_.join();
-  }
+      : JobRun("coll", options, job, globals), flags_(flags), asked_(std::move(asked)) {}
+  ~CollRun() override { end_session(); }
 
   int go() {
-    const auto place = launch::job_place(environment_, job_);
-    if (!place) return report(place.error());
-    place_ = *place;
-    const bool speaks = place_.rank == 0;
-    if (auto ok = flags_.backend == "mpi" ? start_mpi() : start_nccl(); !ok)
-      return give_up(ok.error(), speaks);
-    if (speaks) machine();
+    if (auto ok = find_place(); !ok) return report(ok.error());
+    if (auto ok = flags_.backend == "mpi" ? start_mpi() : start_nccl(); !ok) return give_up(ok.error());
+    if (place_.rank == 0) describe_machine(flags_.backend == "mpi" ? "" : library_.file);
     const auto measured = coll::run_suite(*backend_, *peers_, asked_.suite, *session_,
                                           [this](const coll::Cell& cell) { keep(cell); });
     session_->idle();
     progress_.clear();
     if (!measured) lose(measured.error());
-    return finish(speaks || (lost_ && lost_root_));
+    end_session();
+    judge();
+    return finish();
   }
 
  private:
-  // What cannot be had here is waived, with the reason; all processes then end alike.
-  int give_up(const Error& error, bool speaks) {
-    progress_.clear();
-    if (peers_) peers_->fail_all(error);
-    if (error.code == Errc::usage || error.code == Errc::malformed)
-      return speaks ? report(error) : int{kUsage};
-    if (!speaks) {
-      if (error.code == Errc::timed_out || error.code == Errc::io) return report(error);
-      return kUnknown;
-    }
-    model::Measurement m;
-    m.name = "coll";
-    m.unit = "seconds";
-    const bool lost = error.code == Errc::timed_out || error.code == Errc::io;
-    m.status = lost ? model::MeasureStatus::failed : model::MeasureStatus::waived;
-    m.why = error.text;
-    run_.results.push_back(std::move(m));
-    if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-    const int written = write_result(globals_, document());
-    return written != kOk ? written : status_of(run_, options_.fail_on);
-  }
-
-  Result<void> start_session() {
-    watchdog_ = std::make_unique<measure::Watchdog>(
-        [this](const std::string& step, double limit) { hang(step, limit); });
-    measure::Session::Hooks hooks;
-    hooks.stop = [] { return interrupted(); };
-    hooks.progress = [this](const std::string& step) { progress_(step); };
-    hooks.watchdog = watchdog_.get();
-    // The exchanges within a step have the limit themselves and tell more.
-    hooks.step_limit_seconds = options_.limit_seconds * 1.5 + 5;
-    session_ = std::make_unique<measure::Session>(measure::Policy(), hooks);
-    end_in_order_on_interrupt();
-    guard_ = std::thread([this] { guard(); });
-    return {};
-  }
-
-  // A collective cannot be left from inside: when the run was interrupted and does not end in order, what is
-  // there is written and the process ends.
-  void guard() {
-    int patience = 6;  // launchers kill soon after they ask
-    while (!done_) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (!interrupted() || --patience > 0) continue;
-      const std::lock_guard lock(mutex_);
-      if (done_) return;
-      run_.interrupted = true;
-      if (place_.rank == 0) write_result(globals_, document());
-      std::_Exit(kInterrupted);
-    }
-  }
-
-  void hang(const std::string& step, double limit) {
-    const std::lock_guard lock(mutex_);
-    progress_.clear();
-    const auto text = fmt::format("rank {} on {}: '{}' did not end within {:g} s", place_.rank,
-                                  peers::host_name(), step, limit);
-    fmt::print(stderr,
-               "topotune: bench coll: {}\nhint: another rank hangs, or its GPU or network does; --limit "
-               "SECONDS waits longer\n",
-               text);
-    add_failure(text);
-    if (place_.rank == 0) write_result(globals_, document());
-    std::_Exit(kError);
-  }
-
-  void add_failure(const std::string& text) {
-    model::Measurement m;
-    m.name = "coll";
-    m.unit = "seconds";
-    m.status = model::MeasureStatus::failed;
-    m.why = text;
-    run_.results.push_back(std::move(m));
-  }
-
-  void lose(const Error& error) {
-    lost_ = true;
-    lost_root_ = place_.rank == 1 && peers_->size() > 1 &&
-                 error.text.find(peers_->at(0).to_string() + " ended") != std::string::npos;
-    const std::lock_guard lock(mutex_);
-    add_failure(error.text);
-    if (place_.rank == 0 || error.text.find("ended") != std::string::npos) {
-      fmt::print(stderr, "topotune: bench coll: {}\n", error.text);
-      if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-    }
-  }
-
   void keep(const coll::Cell& measured) {
     auto cell = measured;
     const auto questions = coll::questions_of(asked_.suite);
@@ -262,18 +156,10 @@ class CollRun {
   }
 
   Result<void> start_mpi() {
-    auto made =
-        mpi::start(environment_("OMPI_COMM_WORLD_SIZE").has_value() || environment_("PMIX_RANK").has_value()
-                       ? mpi::Flavour::openmpi
-                   : environment_("PMI_SIZE") ? mpi::Flavour::mpich
-                                              : mpi::Flavour::any,
-                   largest());
+    auto made = meet_by_mpi(largest());
     if (!made) return tl::unexpected(made.error());
     backend_ = std::move(made->backend);
-    peers_ = std::move(made->peers);
-    place_.rank = peers_->rank(), place_.size = peers_->size();
-    if (auto ok = start_session(); !ok) return ok;
-    return introduce();
+    return introduce(backend_->name(), backend_->local());
   }
 
   std::size_t largest() const {
@@ -281,103 +167,31 @@ class CollRun {
   }
 
   Result<void> start_nccl() {
-    auto peers = launch::meet_job(environment_, job_, place_);
-    if (!peers) return tl::unexpected(peers.error());
-    peers_ = std::move(*peers);
-    if (place_.launcher.empty() && peers_->size() > 1) count_locals();
-    auto library = nccl::Library::load();
-    if (!library) return tl::unexpected(library.error());
-    library_ = *library;
+    if (auto ok = meet_for_nccl(); !ok) return ok;
     if (!flags_.no_log) learn_choices();
-    if (auto ok = start_session(); !ok) return ok;
+    start_session();
     session_->step("opening the GPUs");
-    const auto gpus = open_gpus();
+    const auto gpus = open_gpus(asked_.gpus, flags_.gpus_per_process);
     if (!gpus) return tl::unexpected(gpus.error());
     session_->step("making the communicators");
-    auto group = make_group(*peers_, *gpus);
+    auto group = make_group(*peers_, *gpus, group_options());
     if (!group) return tl::unexpected(group.error());
     init_seconds_ = (*group)->init_seconds();
     backend_ = std::move(*group);
-    return introduce();
+    if (asked_.suite.root >= backend_->ranks())
+      return tl::unexpected(
+          usage(fmt::format("root {} is none of {} ranks", asked_.suite.root, backend_->ranks()), "-r 0"));
+    if (auto ok = introduce(backend_->name(), backend_->local()); !ok) return ok;
+    if (!log_.empty()) choices_ = nccl::choices_in(log_, coll::questions_of(asked_.suite), backend_->ranks());
+    return {};
   }
 
-  // Without a launcher: its place among the processes of its host.
-  void count_locals() {
-    const auto& host = peers_->at(place_.rank).host;
-    place_.local = 0;
-    int size = 0;
-    for (const auto& peer : peers_->all()) {
-      if (peer.host != host) continue;
-      if (peer.rank < place_.rank) ++place_.local;
-      ++size;
-    }
-    place_.local_size = size;
-  }
-
-  // This process's GPUs: all or the chosen ones of the only process of a node, else the local rank's.
-  Result<std::vector<const cuda::Gpu*>> open_gpus() {
-    auto machine = cuda::open_machine([](const std::string&) { return std::string(); });
-    if (!machine) return tl::unexpected(machine.error());
-    cuda_ = std::move(*machine);
-    std::vector<const cuda::Gpu*> all;
-    for (const auto& gpu : cuda_->gpus) {
-      if (asked_.gpus.empty() || std::ranges::find(asked_.gpus, gpu.index) != asked_.gpus.end())
-        all.push_back(&gpu);
-    }
-    for (const int number : asked_.gpus)
-      if (std::ranges::find(cuda_->gpus, number, &cuda::Gpu::index) == cuda_->gpus.end())
-        return fail(Errc::not_found, "there is no GPU{} here: CUDA shows {} GPUs", number,
-                    cuda_->gpus.size());
-    if (all.empty())
-      return fail(Errc::unsupported, "no GPU can be used: {}",
-                  cuda_->absent.empty() ? std::string("none was found") : cuda_->absent.front().why);
-    const bool alone = place_.size == 1 || place_.local_size == 1;
-    const auto each =
-        static_cast<std::size_t>(flags_.gpus_per_process.value_or(alone ? static_cast<int>(all.size()) : 1));
-    const auto first = all.size() == each ? 0 : static_cast<std::size_t>(place_.local) * each;
-    if (first + each > all.size())
-      return fail(Errc::not_found,
-                  "rank {} on {} is local rank {} with {} GPU{} a process, but the host has {}", place_.rank,
-                  peers::host_name(), place_.local, each, each == 1 ? "" : "s", all.size());
-    return std::vector<const cuda::Gpu*>(all.begin() + static_cast<std::ptrdiff_t>(first),
-                                         all.begin() + static_cast<std::ptrdiff_t>(first + each));
-  }
-
-  // Ranks follow each other by process. The first process makes the id that all need.
-  Result<std::unique_ptr<nccl::Group>> make_group(peers::Peers& peers,
-                                                  const std::vector<const cuda::Gpu*>& gpus) {
-    const auto counts = coll::share(peers, std::vector<double>{static_cast<double>(gpus.size())},
-                                    "number of GPUs", options_.limit_seconds);
-    if (!counts) return tl::unexpected(counts.error());
-    nccl::Place place;
-    for (int r = 0; r < peers.size(); ++r) {
-      const int n = static_cast<int>((*counts)[static_cast<std::size_t>(r)][0]);
-      if (r < peers.rank()) place.first_rank += n;
-      place.ranks += n;
-    }
-    std::string mine;
-    if (peers.rank() == 0) {
-      const auto id = library_.unique_id();
-      if (!id) {
-        peers.fail_all(id.error());
-        return tl::unexpected(id.error());
-      }
-      mine.assign(id->internal, sizeof id->internal);
-    }
-    const auto ids = peers.exchange(mine, "NCCL's id", options_.limit_seconds);
-    if (!ids) return tl::unexpected(ids.error());
-    if (ids->front().size() != sizeof place.id.internal)
-      return fail(Errc::malformed, "rank 0 sent no NCCL id");
-    std::ranges::copy(ids->front(), place.id.internal);
+  nccl::GroupOptions group_options() const {
     nccl::GroupOptions options;
     options.buffer_bytes = largest();
     options.min_ctas = flags_.min_ctas, options.max_ctas = flags_.max_ctas;
     options.registered = flags_.registered;
-    if (peers.size() > 1) options.news = [&peers] { return peers.news(); };
-    if (asked_.suite.root >= place.ranks)
-      return tl::unexpected(
-          usage(fmt::format("root {} is none of {} ranks", asked_.suite.root, place.ranks), "-r 0"));
-    return nccl::Group::make(library_, *cuda_, gpus, place, options);
+    return options;
   }
 
   // A child process makes each call once with NCCL's log on; nothing is known when that fails.
@@ -421,56 +235,15 @@ class CollRun {
       if (!met) return tl::unexpected(met.error());
       peers = std::move(*met);
     }
-    const auto gpus = open_gpus();
+    const auto gpus = open_gpus(asked_.gpus, flags_.gpus_per_process);
     if (!gpus) return tl::unexpected(gpus.error());
-    auto group = make_group(*peers, *gpus);
+    auto group = make_group(*peers, *gpus, group_options());
     if (!group) return tl::unexpected(group.error());
     for (const auto& q : questions) {
       if ((*group)->cannot(q, coll::Mode::back_to_back)) continue;
       if (auto ran = (*group)->run(q, 1, coll::Mode::back_to_back); !ran) return tl::unexpected(ran.error());
     }
     return {};
-  }
-
-  // Who takes part, by rank.
-  Result<void> introduce() {
-    std::string mine;
-    for (const auto& local : backend_->local())
-      mine += fmt::format("{}\t{}\t{}\n", local.rank, local.device, local.detail);
-    const auto all = peers_->exchange(mine, "names of GPUs", options_.limit_seconds);
-    if (!all) return tl::unexpected(all.error());
-    cast_.library = backend_->name();
-    cast_.command = run_.command;
-    for (int r = 0; r < peers_->size(); ++r) {
-      for (const auto line : split((*all)[static_cast<std::size_t>(r)], '\n')) {
-        const auto parts = split(line, '\t');
-        if (parts.size() != 3) continue;
-        cast_.members.push_back({parse_int<int>(parts[0]).value_or(0), peers_->at(r).host, peers_->at(r).pid,
-                                 std::string(parts[1]), std::string(parts[2])});
-      }
-    }
-    std::ranges::sort(cast_.members, {}, &coll::Cast::Member::rank);
-    if (!log_.empty()) choices_ = nccl::choices_in(log_, coll::questions_of(asked_.suite), backend_->ranks());
-    return {};
-  }
-
-  void machine() {
-    session_->step("reading the machine");
-    if (const auto input = load_input("live", globals_)) run_.machine = fingerprint(input->machine);
-    std::vector<std::string> hosts;
-    for (const auto& m : cast_.members)
-      if (std::ranges::find(hosts, m.host) == hosts.end()) hosts.push_back(m.host);
-    run_.machine.emplace_back("library", backend_->name());
-    run_.machine.emplace_back("library_file", flags_.backend == "mpi" ? "" : library_.file);
-    run_.machine.emplace_back("ranks", std::to_string(backend_->ranks()));
-    run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
-    run_.machine.emplace_back("met_by", peers_->how());
-  }
-
-  std::string place_text(int rank) const {
-    for (const auto& m : cast_.members)
-      if (m.rank == rank) return fmt::format("rank {} ({} on {})", rank, m.device, m.host);
-    return fmt::format("rank {}", rank);
   }
 
   void judge() {
@@ -484,7 +257,7 @@ class CollRun {
           {model::Severity::info, "communicators", fmt::format("made in {:.3f} s", init_seconds_)});
   }
 
-  std::string document() {
+  std::string document() override {
     run_.seconds = measure::monotonic_seconds() - start_;
     if (globals_.json) return emit::measurement_json(run_);
     if (options_.csv) return emit::measurement_csv(run_);
@@ -499,45 +272,13 @@ class CollRun {
     return out;
   }
 
-  int finish(bool speaks) {
-    done_ = true;
-    if (guard_.joinable()) guard_.join();
-    run_.interrupted = interrupted();
-    judge();
-    if (speaks) {
-      auto globals = globals_;
-      if (lost_root_ && !globals.output.empty()) globals.output += fmt::format(".rank{}", place_.rank);
-      if (const int written = write_result(globals, document()); written != kOk) return written;
-      return status_of(run_, options_.fail_on);
-    }
-    return lost_ ? int{kError} : run_.interrupted ? int{kInterrupted} : int{kOk};
-  }
-
-  const BenchOptions& options_;
   const CollFlags& flags_;
-  const Globals& globals_;
   Asked asked_;
-  Progress progress_;
-  double start_ = measure::monotonic_seconds();
-  launch::Environment environment_ = launch::process_environment();
-  launch::JobOptions job_;
-  launch::JobPlace place_;
-  std::unique_ptr<measure::Watchdog> watchdog_;
-  std::unique_ptr<measure::Session> session_;
-  std::unique_ptr<peers::Peers> peers_;
-  nccl::Library library_;
-  std::unique_ptr<cuda::Machine> cuda_;
   std::unique_ptr<coll::Backend> backend_;
   std::string log_, no_choices_;
   std::vector<std::optional<coll::Choice>> choices_;
-  coll::Cast cast_;
-  std::mutex mutex_;  // of the results
   std::vector<coll::Cell> cells_;
-  model::MeasurementRun run_;
   double init_seconds_ = 0;
-  bool lost_ = false, lost_root_ = false;
-  std::atomic<bool> done_ = false;
-  std::thread guard_;
 };
 
 }  // namespace

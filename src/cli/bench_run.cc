@@ -19,6 +19,7 @@
 #include "measure/numa.h"
 #include "measure/session.h"
 #include "parse/measurement_run.h"
+#include "parse/size.h"
 
 namespace topotune::cli {
 
@@ -356,33 +357,7 @@ int Run::go() {
 
 }  // namespace
 
-std::optional<std::size_t> size_from(std::string_view text) {
-  std::size_t unit = 1;
-  if (text.ends_with("iB")) text.remove_suffix(2);
-  if (!text.empty()) {
-    switch (text.back()) {
-      case 'K':
-      case 'k':
-        unit = 1u << 10;
-        break;
-      case 'M':
-      case 'm':
-        unit = 1u << 20;
-        break;
-      case 'G':
-      case 'g':
-        unit = 1u << 30;
-        break;
-      default:
-        break;
-    }
-  }
-  if (unit > 1) text.remove_suffix(1);
-  const auto value = parse_int<std::size_t>(text);
-  constexpr std::size_t kMost = std::size_t{64} << 30;
-  if (!value || *value == 0 || *value > kMost / unit) return std::nullopt;
-  return *value * unit;
-}
+std::optional<std::size_t> size_from(std::string_view text) { return parse::size_from(text); }
 
 Result<model::MeasurementRun> load_measurement(const std::string& name) {
   const auto text = read_input(name);

@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 #include "cli/bench_coll.h"
+#include "cli/bench_levels.h"
+#include "cli/bench_mixed.h"
 #include "cli/bench_net.h"
 #include "cli/bench_run.h"
 #include "emit/measurement_compare.h"
@@ -36,13 +38,15 @@ struct Flags {
   BenchOptions bench;
   CollFlags coll;
   NetFlags net;
+  MixedFlags mixed;
+  LevelsFlags levels;
   JobFlags job;
 };
 
 int bench(const Flags& flags, const Globals& globals) {
   const auto& options = flags.bench;
   if (!options.compare.empty()) return compare(options, globals);
-  const std::vector<std::string> suites{"all", "coll", "host", "net", "numa", "p2p"};
+  const std::vector<std::string> suites{"all", "coll", "host", "levels", "mixed", "net", "numa", "p2p"};
   if (std::ranges::find(suites, options.suite) == suites.end()) {
     const auto text = options.suite.empty()
                           ? std::string("bench: which suite?")
@@ -50,6 +54,8 @@ int bench(const Flags& flags, const Globals& globals) {
     return report(Error{Errc::usage, text, {}, {}, {}, fmt::format("{}", fmt::join(suites, " "))});
   }
   if (options.suite == "coll") return bench_coll(options, flags.coll, flags.job, globals);
+  if (options.suite == "levels") return bench_levels(options, flags.levels, flags.coll, globals);
+  if (options.suite == "mixed") return bench_mixed(options, flags.mixed, flags.coll, flags.job, globals);
   if (options.suite == "net") return bench_net(options, flags.net, flags.job, globals);
   return run_bench(options, globals);
 }
@@ -61,7 +67,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   auto* const o = &flags->bench;
   auto* verb =
       app.add_subcommand("bench", "measure GPU links, host links and NUMA, beside what they should give");
-  verb->add_option("SUITE", o->suite, "p2p, host, numa, coll, net, or all: the acceptance of a node");
+  verb->add_option("SUITE", o->suite,
+                   "p2p, host, numa, coll, mixed, levels, net, or all: the acceptance of a node");
   verb->add_option(
       "GPU", o->gpus,
       "only these GPUs, as nvidia-smi numbers them; of coll also the collectives, of net the hosts");
@@ -102,6 +109,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
       ->type_name("LEVEL");
   add_coll_flags(*verb, flags->coll);
   add_net_flags(*verb, flags->net);
+  add_mixed_flags(*verb, flags->mixed);
+  add_levels_flags(*verb, flags->levels);
   add_job_flags(*verb, flags->job);
   verb->footer(
       "Examples:\n"
@@ -111,6 +120,9 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
       "  topotune bench coll all_reduce all_gather -b 8 -e 1G -f 2\n"
       "  mpirun -n 8 topotune bench coll --format nccl-tests\n"
       "  mpirun -n 4 topotune bench coll all --backend mpi -e 1M\n"
+      "  topotune bench mixed --profile fsdp\n"
+      "  mpirun -n 4 topotune bench mixed --backend mpi --scale 0.05 --checkpoint-dir /scratch\n"
+      "  topotune bench levels --train 'torchrun --nproc_per_node 8 examples/training/ddp_step.py'\n"
       "  topotune bench net node1 node2 --op tag,put\n"
       "  srun -N 32 --ntasks-per-node 1 topotune bench net --screen\n"
       "  topotune bench all --json -o node7.json\n"

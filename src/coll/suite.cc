@@ -245,8 +245,11 @@ std::vector<Question> questions_of(const SuiteOptions& options) {
 }
 
 Result<void> run_suite(Backend& backend, peers::Peers& peers, const SuiteOptions& options,
-                       const measure::Session& session, const OnCell& on_cell) {
-  for (const auto& question : questions_of(options)) {
+                       measure::Session& session, const OnCell& on_cell) {
+  const auto questions = questions_of(options);
+  session.begin_share(0, 1);
+  session.plan(questions.size());
+  for (const auto& question : questions) {
     session.step(title_of(question));
     const auto stop =
         share(peers, Numbers{session.stopped() ? 1.0 : 0.0}, "whether to go on", options.limit_seconds);
@@ -255,6 +258,7 @@ Result<void> run_suite(Backend& backend, peers::Peers& peers, const SuiteOptions
     auto cell = CellRun(backend, peers, options, question).go();
     if (!cell) return tl::unexpected(cell.error());
     on_cell(*cell);
+    session.end_part();
   }
   return {};
 }

@@ -65,9 +65,9 @@ std::vector<Question> questions_of(const SuiteOptions& options);
 using OnCell = std::function<void(const Cell&)>;
 // Measures all cells; each process calls it with the same options. An error: another process is lost, or its
 // backend failed for good; cells so far were handed over. Stops early when the session was stopped on any
-// process.
+// process. Each cell is a part of the session's share.
 Result<void> run_suite(Backend& backend, peers::Peers& peers, const SuiteOptions& options,
-                       const measure::Session& session, const OnCell& on_cell);
+                       measure::Session& session, const OnCell& on_cell);
 
 // The result of a cell in the common document.
 model::Measurement measurement_of(const Cell& cell);

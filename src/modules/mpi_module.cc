@@ -216,13 +216,63 @@ int run(int op, int type, int reduction, int root, const void* send, void* recv,
   return said(called(op, c), error, error_size);
 }
 
+struct Stream {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+std::vector<Stream> all_streams;
+
+int streams(int count, char* error, std::size_t error_size) {
+  while (static_cast<int>(all_streams.size()) < count) {
+    Stream stream;
+    if (const int rc = MPI_Comm_dup(MPI_COMM_WORLD, &stream.comm); rc != MPI_SUCCESS)
+      return said(rc, error, error_size);
+    MPI_Comm_set_errhandler(stream.comm, MPI_ERRORS_RETURN);
+    all_streams.push_back(stream);
+  }
+  return 0;
+}
+
+int begun(int op, const Call& c, Stream& stream) {
+  auto* const request = &stream.request;
+  switch (static_cast<Op>(op)) {
+    case Op::all_reduce:
+      return MPI_Iallreduce(c.send, c.recv, c.count, c.type, c.op, stream.comm, request);
+    case Op::all_gather:
+      return MPI_Iallgather(c.send, c.count, c.type, c.recv, c.count, c.type, stream.comm, request);
+    case Op::reduce_scatter:
+      return MPI_Ireduce_scatter_block(c.send, c.recv, c.count, c.type, c.op, stream.comm, request);
+    case Op::broadcast:
+      return MPI_Ibcast(c.recv, c.count, c.type, c.root, stream.comm, request);
+    case Op::all_to_all:
+      return MPI_Ialltoall(c.send, c.count, c.type, c.recv, c.count, c.type, stream.comm, request);
+    default:
+      return MPI_ERR_OP;
+  }
+}
+
+int begin(int stream, int op, int type, int reduction, int root, const void* send, void* recv,
+          std::size_t count, char* error, std::size_t error_size) {
+  Call c{};
+  c.type = type_of(type), c.op = op_of(reduction);
+  c.root = root, c.n = size(), c.me = rank(), c.count = static_cast<int>(count);
+  c.send = send, c.recv = static_cast<char*>(recv);
+  return said(begun(op, c, all_streams[static_cast<std::size_t>(stream)]), error, error_size);
+}
+
+int test(int stream, int* done, char* error, std::size_t error_size) {
+  return said(MPI_Test(&all_streams[static_cast<std::size_t>(stream)].request, done, MPI_STATUS_IGNORE),
+              error, error_size);
+}
+
 void finish() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized == 0) MPI_Finalize();
 }
 
-constexpr TopotuneMpi kModule{kMpiModuleVersion, start, rank, size, library, gather, release, run, finish};
+constexpr TopotuneMpi kModule{kMpiModuleVersion, start, rank,    size,  library, gather,
+                              release,           run,   streams, begin, test,    finish};
 
 }  // namespace
 

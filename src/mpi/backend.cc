@@ -4,6 +4,7 @@
 #include <array>
 #include <climits>
 
+#include "base/text.h"
 #include "coll/check.h"
 #include "host/modules.h"
 #include "measure/runner.h"
@@ -30,6 +31,30 @@ bool has_mpi_type(coll::Type type) {
     default:
       return true;
   }
+}
+
+// Fills the buffers, lets `once` run the operation and compares what arrived.
+template <class Once>
+Result<coll::Checked> compared(const Question& q, const TopotuneMpi& module, std::vector<std::byte>& send,
+                               std::vector<std::byte>& recv, const Once& once) {
+  const int ranks = module.size(), me = module.rank();
+  const auto counts = coll::counts_of(q, ranks);
+  const auto element = coll::size_of(q.type), rank = static_cast<std::size_t>(me);
+  std::fill(recv.begin(), recv.begin() + static_cast<std::ptrdiff_t>(coll::shown_bytes(q, ranks)),
+            std::byte{0xde});
+  coll::fill_on_host(q.in_place ? recv.data() + rank * counts.send_step * element : send.data(),
+                     coll::sent_by(q, ranks, me, kSeed));
+  if (auto ok = once(); !ok) return tl::unexpected(ok.error());
+  const auto* const base = recv.data() + (q.in_place ? rank * counts.recv_step * element : 0);
+  coll::Checked checked;
+  for (const auto& arrival : coll::arrivals_at(q, ranks, me, kSeed)) {
+    const auto found = coll::check_on_host(base + arrival.offset * element, arrival.slice);
+    checked.checked += arrival.slice.count;
+    checked.wrong += found.wrong;
+    if (found.wrong > 0 && checked.first.empty())
+      checked.first = coll::wrong_text(me, arrival, counts.recv, found.first, found.have);
+  }
+  return checked;
 }
 
 class Backend : public coll::Backend {
@@ -82,24 +107,7 @@ class Backend : public coll::Backend {
     if (const auto why = cannot(q, mode)) return fail(Errc::unsupported, "{}", *why);
     if (q.in_place && q.op == Op::send_recv)
       return fail(Errc::unsupported, "sendrecv in place has no defined result");
-    const auto counts = coll::counts_of(q, ranks());
-    const auto element = coll::size_of(q.type);
-    const auto rank = static_cast<std::size_t>(module_.rank());
-    std::fill(recv_.begin(), recv_.begin() + static_cast<std::ptrdiff_t>(coll::shown_bytes(q, ranks())),
-              std::byte{0xde});
-    coll::fill_on_host(q.in_place ? recv_.data() + rank * counts.send_step * element : send_.data(),
-                       coll::sent_by(q, ranks(), module_.rank(), kSeed));
-    if (auto ok = once(q, 0); !ok) return tl::unexpected(ok.error());
-    const auto* const base = recv_.data() + (q.in_place ? rank * counts.recv_step * element : 0);
-    coll::Checked checked;
-    for (const auto& arrival : coll::arrivals_at(q, ranks(), module_.rank(), kSeed)) {
-      const auto found = coll::check_on_host(base + arrival.offset * element, arrival.slice);
-      checked.checked += arrival.slice.count;
-      checked.wrong += found.wrong;
-      if (found.wrong > 0 && checked.first.empty())
-        checked.first = coll::wrong_text(module_.rank(), arrival, counts.recv, found.first, found.have);
-    }
-    return checked;
+    return compared(q, module_, send_, recv_, [&] { return once(q, 0); });
   }
 
  private:
@@ -122,6 +130,57 @@ class Backend : public coll::Backend {
   std::vector<std::byte> send_, recv_;
   std::string name_;
   std::vector<coll::LocalRank> local_;
+};
+
+// A collective of one stream, by MPI's calls that do not wait.
+class MpiLane : public coll::Lane {
+ public:
+  MpiLane(const TopotuneMpi& module, int stream, const LaneRequest& request)
+      : module_(module), stream_(stream), op_(request.op), recv_(request.bytes + 256) {
+    if (op_ != Op::broadcast) send_.resize(request.bytes + 256);
+  }
+
+  Result<void> start(std::size_t bytes) override {
+    const auto q = question(bytes);
+    const auto counts = coll::counts_of(q, module_.size());
+    std::array<char, 512> error{};
+    const int rc = module_.begin(stream_, static_cast<int>(q.op), static_cast<int>(q.type),
+                                 static_cast<int>(q.reduction), q.root, send_.data(), recv_.data(),
+                                 counts.argument, error.data(), error.size());
+    return rc == 0 ? Result<void>() : said(error.data());
+  }
+  Result<bool> ended() override {
+    std::array<char, 512> error{};
+    int done = 0;
+    if (module_.test(stream_, &done, error.data(), error.size()) != 0) return said(error.data());
+    return done != 0;
+  }
+  Result<coll::Checked> verify(std::size_t bytes) override {
+    return compared(question(bytes), module_, send_, recv_, [&]() -> Result<void> {
+      auto ok = start(bytes);
+      while (ok) {
+        const auto done = ended();
+        if (!done) return tl::unexpected(done.error());
+        if (*done) break;
+      }
+      return ok;
+    });
+  }
+
+ private:
+  Question question(std::size_t bytes) const {
+    Question q;
+    q.op = op_, q.bytes = bytes, q.in_place = op_ == Op::broadcast;
+    return q;
+  }
+  tl::unexpected<Error> said(const char* text) const {
+    return fail(Errc::io, "{} on rank {}: {}", coll::nccl_name_of(op_), module_.rank(), text);
+  }
+
+  const TopotuneMpi& module_;
+  int stream_;
+  Op op_;
+  std::vector<std::byte> send_, recv_;
 };
 
 class MpiPeers : public peers::Peers {
@@ -152,12 +211,28 @@ class MpiPeers : public peers::Peers {
   std::optional<Error> news() override { return std::nullopt; }
 
   Result<void> introduce() {
-    const auto mine = fmt::format("{} {}", ::getpid(), peers::host_name());
+    const auto mine = fmt::format("{} {} {}", TOPOTUNE_VERSION, ::getpid(), peers::host_name());
     const auto names = exchange(mine, "names of hosts", 0);
     if (!names) return tl::unexpected(names.error());
+    std::vector<std::string> versions;
     for (const auto& name : *names) {
-      const auto space = name.find(' ');
-      all_.push_back({static_cast<int>(all_.size()), name.substr(space + 1), std::atoi(name.c_str())});
+      const auto parts = words(name);
+      if (parts.size() != 3)
+        return fail(Errc::unsupported, "a rank of this job is no topotune of this version");
+      versions.emplace_back(parts[0]);
+      all_.push_back(
+          {static_cast<int>(all_.size()), printable(parts[2]), parse_int<int>(parts[1]).value_or(0)});
+    }
+    for (std::size_t r = 1; r < versions.size(); ++r) {
+      if (versions[r] == versions[0]) continue;
+      return tl::unexpected(
+          Error{Errc::unsupported,
+                fmt::format("{} is topotune {}, {} is topotune {}", all_[r].to_string(),
+                            printable(versions[r]), all_[0].to_string(), printable(versions[0])),
+                {},
+                {},
+                {},
+                "install one version on all hosts"});
     }
     return {};
   }
@@ -190,11 +265,23 @@ Result<Job> start(Flavour flavour, std::size_t buffer_bytes) {
   std::array<char, 512> error{};
   if ((*module)->start(error.data(), error.size()) != 0) return fail(Errc::io, "MPI_Init: {}", error.data());
   Job job;
+  job.module = *module;
   auto peers = std::make_unique<MpiPeers>(**module);
   job.backend = std::make_unique<Backend>(**module, buffer_bytes);
   if (auto ok = peers->introduce(); !ok) return tl::unexpected(ok.error());
   job.peers = std::move(peers);
   return job;
+}
+
+Result<std::vector<std::unique_ptr<coll::Lane>>> Job::make_lanes(
+    const std::vector<LaneRequest>& requests) const {
+  std::array<char, 512> error{};
+  if (module->streams(static_cast<int>(requests.size()), error.data(), error.size()) != 0)
+    return fail(Errc::io, "MPI_Comm_dup: {}", error.data());
+  std::vector<std::unique_ptr<coll::Lane>> out;
+  for (const auto& request : requests)
+    out.push_back(std::make_unique<MpiLane>(*module, static_cast<int>(out.size()), request));
+  return out;
 }
 
 }  // namespace topotune::mpi

@@ -330,6 +330,32 @@ Result<void> Group::look_for_errors() {
   return tl::unexpected(*news);
 }
 
+Result<void> Group::start(const coll::Question& question, int iteration) {
+  auto ok = enqueue(question, coll::counts_of(question, place_.ranks), iteration);
+  if (!ok) broken_ = true;
+  return ok;
+}
+
+Result<bool> Group::ended() {
+  const auto& driver = machine_.driver;
+  for (auto& member : members_) {
+    if (auto ok = machine_.use(*member->gpu); !ok) return tl::unexpected(ok.error());
+    const auto rc = driver.f.stream_query != nullptr ? driver.f.stream_query(member->lane.stream())
+                                                     : driver.f.stream_synchronize(member->lane.stream());
+    if (rc == cuda::api::kSuccess) continue;
+    if (rc != cuda::api::kNotReady) {
+      broken_ = true;
+      return tl::unexpected(
+          driver.check(rc, fmt::format("rank {} ({})", member->rank, member->gpu->id)).error());
+    }
+    if (measure::monotonic_seconds() < next_look_) return false;
+    next_look_ = measure::monotonic_seconds() + 0.01;
+    const auto fine = look_for_errors();
+    return fine ? Result<bool>(false) : tl::unexpected(fine.error());
+  }
+  return true;
+}
+
 Result<coll::Timed> Group::run(const coll::Question& question, int iterations, coll::Mode mode) {
   if (const auto why = cannot(question, mode)) return fail(Errc::unsupported, "{}", *why);
   if (iterations < 1) return fail(Errc::usage, "no iteration was asked for");

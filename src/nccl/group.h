@@ -52,6 +52,10 @@ class Group : public coll::Backend {
   Result<coll::Timed> run(const coll::Question& question, int iterations, coll::Mode mode) override;
   Result<coll::Checked> verify(const coll::Question& question, coll::Mode mode) override;
 
+  // One operation without waiting for it, and whether all that was started has ended on the local ranks.
+  Result<void> start(const coll::Question& question, int iteration);
+  Result<bool> ended();
+
   // Seconds that it took to make the communicators.
   double init_seconds() const { return init_seconds_; }
   std::size_t buffer_bytes() const { return options_.buffer_bytes; }
@@ -83,6 +87,7 @@ class Group : public coll::Backend {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<coll::LocalRank> local_;
   double init_seconds_ = 0;
+  double next_look_ = 0;  // for errors
   bool broken_ = false;  // communicators are aborted, not destroyed
 };
 

@@ -1,0 +1,25 @@
+#!/bin/sh
+# 64 MiB of gradients in one all-reduce, and in pieces of 64 KiB as DDP sends them with a tiny bucket_cap_mb.
+# On the GPUs of this node where there are two, else over MPI in host memory.
+. "$(dirname "$0")/lib.sh"
+needs_program
+whole=67108864
+piece=65536
+if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -ge 2 ]; then
+  start="$topotune bench coll all_reduce --no-log"
+else
+  needs_mpi
+  start="$mpirun -n 2 $topotune bench coll all_reduce --backend mpi"
+fi
+# shellcheck disable=SC2086
+$start -b $piece -e $whole -f 1024 --place out --modes blocking --time 0.5 --limit 60 --csv --fail-on error \
+  >"$out/buckets.csv" 2>"$out/buckets.err"
+one=$(seconds "$out/buckets.csv" $piece)
+pieces=${one:+$(awk -v s="$one" -v n=$((whole / piece)) 'BEGIN { print s * n }')}
+compare "64 MiB at once against $((whole / piece)) pieces of 64 KiB" "$(seconds "$out/buckets.csv" $whole)" "$pieces" 1.3
+cat >"$out/train.py" <<'PY'
+model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0625)
+PY
+says "$topotune" lint "$out/train.py"
+echo "  (the bucket size is the training's own choice: a log or profile shows the sizes that reach NCCL)"
+exit "$status"
