@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "parse/kernel_log.h"
 
 namespace topotune::checks {
 namespace {
@@ -167,6 +168,13 @@ std::optional<Severity> severity_of(const Xid& xid) {
   return std::nullopt;
 }
 
+// "NVRM: … GPU 0000:b3:00.0 … fallen off the bus": newer drivers say it without an Xid.
+std::optional<parse::KernelEvent> lost_gpu(const std::string& line) {
+  auto event = parse::kernel_event_of(line);
+  if (!event || event->kind != parse::KernelEventKind::gpu_lost) return std::nullopt;
+  return event;
+}
+
 std::string subject_of(const Machine& machine, const std::string& device) {
   for (const auto& gpu : machine.topology.gpus)
     if (gpu.bdf == device) return gpu.id + " " + device;
@@ -174,12 +182,23 @@ std::string subject_of(const Machine& machine, const std::string& device) {
 }
 
 Outcome check_GPU03(const Evidence& evidence) {
+  constexpr int kOffTheBus = 79;  // the Xid that says the same
   const auto& log = evidence.machine->kernel_log;
   if (!log) return missing("kernel log", log);
   Judge judge("GPU03");
   std::set<std::pair<std::string, int>> said;
   for (std::size_t i = 0; i < log->size(); ++i) {
     const auto& line = (*log)[i];
+    if (const auto lost = lost_gpu(line)) {
+      const bool off = line.find("fallen off the bus") != std::string::npos;
+      const auto device = lost->bdf.value_or("a GPU");
+      if (!said.insert({device, off ? kOffTheBus : 0}).second) continue;
+      auto& found = judge.found(subject_of(*evidence.machine, device), "no such message since the last boot",
+                                off ? "fallen off the bus" : "the driver could not start it",
+                                {kernel_line(*evidence.machine, i)});
+      if (!off) found.severity = Severity::warn;
+      continue;
+    }
     const auto xid = xid_of(line);
     const auto severity = xid ? severity_of(*xid) : std::nullopt;
     if (!severity || !said.insert({xid->device, xid->code}).second) continue;

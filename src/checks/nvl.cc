@@ -44,7 +44,8 @@ model::Severity severity_of_loss(const Machine& machine, const KnownGpu* known, 
                                  int active, int expected) {
   if (machine.nvlink_disabled.value.value_or(false)) return model::Severity::info;
   const bool others_are_whole = sibling && *sibling >= expected && *sibling > active;
-  if (others_are_whole) return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
+  if (others_are_whole)
+    return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
   // All GPUs of the model have equally few: a board, a slice of one in a virtual machine, or a fault of all.
   return machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
 }
@@ -86,7 +87,8 @@ Outcome check_NVL01(const Evidence& evidence) {
       continue;
     }
     ++stated;
-    const bool alone = gpus.size() == 1;
+    // "GPU 6" alone is one of several: the text is a part.
+    const bool alone = gpus.size() == 1 && gpu.index == 0;
     const bool whole = known != nullptr && known->wiring == Wiring::board && known->nvlinks &&
                        *gpu.nvlinks >= *known->nvlinks;
     if (!alone)

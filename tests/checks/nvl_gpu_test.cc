@@ -523,5 +523,28 @@ TEST(Gpu04, Slowdowns) {
   }
 }
 
+TEST(Nvl01, OneOfSeveralAloneInTheText) {
+  Machine machine = switched(1);
+  lose(machine.topology.gpus[0], 18);
+  machine.topology.gpus[0].index = 6;
+  EXPECT_TRUE(says("NVL01", machine).one(Severity::warn)) << "GPU 6 is not a single GPU";
+}
+
+TEST(Gpu03, ALossIsToldWithoutAnXidToo) {
+  Machine machine = bare_metal();
+  const std::string lost =
+      "NVRM: The NVIDIA GPU 0000:b3:00.0 fallen off the bus and is not responding to commands.";
+  machine.kernel_log = known<std::vector<std::string>>({lost});
+  const auto said = says("GPU03", machine);
+  ASSERT_TRUE(said.one(Severity::error));
+  EXPECT_EQ(said.subject(), "0000:b3:00.0");
+  machine.kernel_log =
+      known<std::vector<std::string>>({"NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.", lost});
+  EXPECT_TRUE(says("GPU03", machine).one(Severity::error)) << "said once";
+  machine.kernel_log =
+      known<std::vector<std::string>>({"NVRM: GPU 0000:b3:00.0: RmInitAdapter failed! (0x26:0x56:1463)"});
+  EXPECT_TRUE(says("GPU03", machine).one(Severity::warn));
+}
+
 }  // namespace
 }  // namespace topotune::checks::test

@@ -296,5 +296,24 @@ TEST(Folder, ManyDevicesAreRefusedOrBounded) {
   EXPECT_LE(out.machine.topology.gpus.size(), 4096u);
 }
 
+TEST(Folder, AFabricManagerLogIsNoKernelLog) {
+  const auto quiet =
+      read({{"fm.log", "[Feb 25 2025 13:59:45] [INFO] [tid 1808] multicast group 0 is freed.\n"}});
+  EXPECT_FALSE(quiet.machine.kernel_log.known());
+}
+
+TEST(Folder, PciePairsOfRocmLieBetweenTheirNodes) {
+  const auto out =
+      read({{"rocm.txt",
+             "==== Link Type between two GPUs ====\n       GPU0   GPU1   GPU2\nGPU0   0 PCIE PCIE\n"
+             "GPU1   PCIE 0 PCIE\nGPU2   PCIE PCIE 0\n==== Numa Nodes ====\n"
+             "GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[1]\t\t: (Topology) Numa Node: 0\n"
+             "GPU[2]\t\t: (Topology) Numa Node: 1\n"}});
+  const auto& stated = out.machine.topology.stated;
+  ASSERT_EQ(stated.size(), 3u);
+  EXPECT_EQ(stated[0].type, std::nullopt) << "on one node the text does not tell";
+  EXPECT_EQ(stated[1].type, model::PathType::sys);
+}
+
 }  // namespace
 }  // namespace topotune::discover
