@@ -140,6 +140,9 @@ std::optional<Xid> xid_of(const std::string& line) {
   if (!code) return std::nullopt;
   xid.code = *code;
   xid.rest = rest;
+  // "45, pid=…, Ch 00000001 caused by previous Xid 149": its own line may be lost.
+  const auto cause = after(rest, "caused by previous Xid ");
+  if (const auto number = cause ? parse_int<int>(leading_digits(*cause)) : std::nullopt) xid.code = *number;
   if (const auto bdf = parse_bdf(xid.device)) xid.device = bdf->to_string();
   return xid;
 }
@@ -181,11 +184,46 @@ std::string subject_of(const Machine& machine, const std::string& device) {
   return device;
 }
 
+std::string told_by(const model::GpuState& state, const char* key) {
+  const auto at = state.other.find(key);
+  return at == state.other.end() ? std::string() : at->second;
+}
+
+// What `nvidia-smi -q` keeps of such an error: the action that Xid 154 names, a row remap that failed (Xid
+// 64) or waits for a reset (Xid 63).
+bool judge_states(const Machine& machine, Judge& judge) {
+  bool any = false;
+  for (const auto& state : machine.gpu_states) {
+    const auto action = to_lower(told_by(state, "GPU Recovery Action"));
+    const bool failed = told_by(state, "Remapping Failure Occurred") == "Yes";
+    const bool reset = action.find("reset") != std::string::npos ||
+                       action.find("reboot") != std::string::npos ||
+                       told_by(state, "Reset Required") == "Yes";
+    const char* pending = told_by(state, "Remapped Rows Pending") == "Yes"    ? "Remapped Rows Pending"
+                          : told_by(state, "Pending Page Blacklist") == "Yes" ? "Pending Page Blacklist"
+                                                                              : nullptr;
+    if (!failed && !reset && pending == nullptr && action.find("drain") == std::string::npos) continue;
+    const std::string observed = failed    ? "Remapping Failure Occurred: Yes"
+                                 : pending ? fmt::format("{}: Yes", pending)
+                                 : action.empty() || action == "none"
+                                     ? "Reset Required: Yes"
+                                     : "GPU Recovery Action: " + told_by(state, "GPU Recovery Action");
+    auto& found = judge.found(state.gpu, "no error that waits for a reset", observed,
+                              {{told_by(state, "source"), observed}});
+    if (!failed && !reset) found.severity = Severity::warn;
+    found.title = "The GPU waits for a reset after an error";
+    if (failed) found.title = "A repair of the GPU's memory has failed";
+    any = true;
+  }
+  return any;
+}
+
 Outcome check_GPU03(const Evidence& evidence) {
   constexpr int kOffTheBus = 79;  // the Xid that says the same
   const auto& log = evidence.machine->kernel_log;
-  if (!log) return missing("kernel log", log);
   Judge judge("GPU03");
+  const bool told = judge_states(*evidence.machine, judge);
+  if (!log) return told ? judge.outcome() : Outcome(missing("kernel log", log));
   std::set<std::pair<std::string, int>> said;
   for (std::size_t i = 0; i < log->size(); ++i) {
     const auto& line = (*log)[i];

@@ -19,8 +19,10 @@ using model::Gpu;
 using model::Machine;
 using model::PathType;
 
+// "all links are inActive" names none of them: 0 active is a statement too.
 bool states_its_links(const Gpu& gpu) {
-  return gpu.nvlinks && (!gpu.inactive_links.empty() || !gpu.link_speeds.empty() || gpu.nvlinks_capable);
+  return gpu.nvlinks && (*gpu.nvlinks == 0 || !gpu.inactive_links.empty() || !gpu.link_speeds.empty() ||
+                         gpu.nvlinks_capable);
 }
 
 bool mig_on(const Machine& machine) {
@@ -144,7 +146,9 @@ void find_dark_gpus(const Machine& machine, const std::set<std::string>& said, J
     const auto sibling = best_sibling(machine, gpu);
     if (!sibling || *sibling == 0) continue;
     judge.found(gpu.id, fmt::format("{} active links, as its siblings", *sibling), "all links inactive",
-                {{"nvmlDeviceGetNvLinkState", "inactive links: " + list(gpu.inactive_links)}});
+                {{"nvmlDeviceGetNvLinkState", gpu.inactive_links.empty()
+                                                  ? std::string("all links are inactive")
+                                                  : "inactive links: " + list(gpu.inactive_links)}});
   }
 }
 

@@ -315,5 +315,23 @@ TEST(Folder, PciePairsOfRocmLieBetweenTheirNodes) {
   EXPECT_EQ(stated[1].type, model::PathType::sys);
 }
 
+TEST(Folder, AmdCardsOfLspciAreGpusProcessorGraphicsAreNot) {
+  const auto names =
+      read({{"lspci.txt",
+             "00:00.0 Host bridge: Advanced Micro Devices, Inc. [AMD] Root Complex\n"
+             "07:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 (rev 02)\n"
+             "0a:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Cezanne [Radeon "
+             "Vega Series]\n24:00.0 VGA compatible controller: ASPEED Technology, Inc. ASPEED\n"}});
+  ASSERT_EQ(names.machine.topology.gpus.size(), 1u);
+  EXPECT_EQ(names.machine.topology.gpus[0].bdf, "0000:07:00.0");
+  const auto numbers =
+      read({{"lspci.txt",
+             "00:00.0 Host bridge [0600]: Advanced Micro Devices, Inc. [AMD] X [1022:1480]\n"
+             "07:00.0 VGA compatible controller [0300]: Advanced Micro Devices, Inc. [AMD/ATI] X "
+             "[1002:66a0] (rev 02)\n0a:00.0 VGA compatible controller [0300]: Advanced Micro Devices, "
+             "Inc. [AMD/ATI] X [1002:1638]\n"}});
+  ASSERT_EQ(numbers.machine.topology.gpus.size(), 1u);
+}
+
 }  // namespace
 }  // namespace topotune::discover
