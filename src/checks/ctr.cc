@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
 #include "checks/readings.h"
+#include "parse/kernel_log.h"
 
 namespace topotune::checks {
 namespace {
@@ -120,10 +123,77 @@ void judge_link(const Evidence& evidence, const Pair& pair, Judge& judge) {
   if (!counted(pair, "link_downed") && !carrier) missing_counter(pair, "link_downed", judge);
 }
 
+// "…: ib6: Lost carrier", "mlx5_core 0000:18:00.0 ens1f0: Link down", "… mlx5_5: Port: 1 Link DOWN": the
+// interface or device that lost its link.
+std::optional<std::string_view> lost_link(std::string_view line) {
+  for (const std::string_view mark :
+       {": Lost carrier", ": lost carrier", ": Link down", ": NIC Link is Down", ": Port: 1 Link DOWN"}) {
+    const auto at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    const auto before = words(line.substr(0, at));
+    return before.empty() ? std::nullopt : std::optional(before.back());
+  }
+  return std::nullopt;
+}
+
+// Where no rail is known: what certainly is an interface of an RDMA NIC.
+bool may_be_rail(const Evidence& evidence, const Rails& rails, std::string_view name, std::string_view line) {
+  if (rails.ports.empty() && evidence.machine->ports.empty())
+    return name.starts_with("mlx5_") || line.find("mlx5_core ") != std::string_view::npos ||
+           (name.starts_with("ib") && name.size() > 2 && (is_digit(name[2]) || name[2] == 'p'));
+  return std::ranges::any_of(
+      rails.ports, [&](const RdmaPort* port) { return port->device == name || port->netdev == name; });
+}
+
+// Losses of one link by the log, as many as fall into one day.
+std::size_t most_in_a_day(std::vector<double> seconds) {
+  constexpr double kDay = 86400;
+  std::ranges::sort(seconds);
+  std::size_t most = 0, first = 0;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    while (seconds[i] - seconds[first] > kDay) ++first;
+    most = std::max(most, i + 1 - first);
+  }
+  return most;
+}
+
+// Flapping links in the kernel's or the system's log; lines without a time are not counted.
+bool judge_log(const Evidence& evidence, Judge& judge) {
+  constexpr std::size_t kFlapping = 5;
+  const auto& machine = *evidence.machine;
+  if (!machine.kernel_log) return false;
+  struct Losses {
+    std::vector<double> seconds;
+    std::size_t last = 0;
+  };
+  std::map<std::string, Losses, std::less<>> losses;
+  const auto rails = rails_of(evidence);
+  for (std::size_t i = 0; i < machine.kernel_log->size(); ++i) {
+    const std::string_view line = (*machine.kernel_log)[i];
+    const auto name = lost_link(line);
+    const auto time = name ? parse::seconds_of_stamp(line) : std::nullopt;
+    if (!time || !may_be_rail(evidence, rails, *name, line)) continue;
+    auto& of = losses[std::string(*name)];
+    of.seconds.push_back(*time);
+    of.last = i;
+  }
+  bool any = false;
+  for (const auto& [name, of] : losses) {
+    const auto count = most_in_a_day(of.seconds);
+    if (count < kFlapping) continue;
+    auto& found = judge.found(name, fmt::format("fewer than {} losses of link in a day", kFlapping),
+                              fmt::format("{} within a day", count), {kernel_line(machine, of.last)});
+    found.severity = Severity::warn;
+    any = true;
+  }
+  return any;
+}
+
 Outcome check_CTR01(const Evidence& evidence) {
-  const auto pairs = pairs_of(evidence);
-  if (pairs.none) return *pairs.none;
   Judge judge("CTR01");
+  const bool flaps = judge_log(evidence, judge);
+  const auto pairs = pairs_of(evidence);
+  if (pairs.none && !flaps) return *pairs.none;
   for (const auto& pair : pairs.list) judge_link(evidence, pair, judge);
   return judge.outcome();
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
+#include "parse/kernel_log.h"
 
 namespace topotune::checks {
 namespace {
@@ -139,6 +140,9 @@ std::optional<Xid> xid_of(const std::string& line) {
   if (!code) return std::nullopt;
   xid.code = *code;
   xid.rest = rest;
+  // "45, pid=…, Ch 00000001 caused by previous Xid 149": its own line may be lost.
+  const auto cause = after(rest, "caused by previous Xid ");
+  if (const auto number = cause ? parse_int<int>(leading_digits(*cause)) : std::nullopt) xid.code = *number;
   if (const auto bdf = parse_bdf(xid.device)) xid.device = bdf->to_string();
   return xid;
 }
@@ -167,19 +171,72 @@ std::optional<Severity> severity_of(const Xid& xid) {
   return std::nullopt;
 }
 
+// "NVRM: … GPU 0000:b3:00.0 … fallen off the bus": newer drivers say it without an Xid.
+std::optional<parse::KernelEvent> lost_gpu(const std::string& line) {
+  auto event = parse::kernel_event_of(line);
+  if (!event || event->kind != parse::KernelEventKind::gpu_lost) return std::nullopt;
+  return event;
+}
+
 std::string subject_of(const Machine& machine, const std::string& device) {
   for (const auto& gpu : machine.topology.gpus)
     if (gpu.bdf == device) return gpu.id + " " + device;
   return device;
 }
 
+std::string told_by(const model::GpuState& state, const char* key) {
+  const auto at = state.other.find(key);
+  return at == state.other.end() ? std::string() : at->second;
+}
+
+// What `nvidia-smi -q` keeps of such an error: the action that Xid 154 names, a row remap that failed (Xid
+// 64) or waits for a reset (Xid 63).
+bool judge_states(const Machine& machine, Judge& judge) {
+  bool any = false;
+  for (const auto& state : machine.gpu_states) {
+    const auto action = to_lower(told_by(state, "GPU Recovery Action"));
+    const bool failed = told_by(state, "Remapping Failure Occurred") == "Yes";
+    const bool reset = action.find("reset") != std::string::npos ||
+                       action.find("reboot") != std::string::npos ||
+                       told_by(state, "Reset Required") == "Yes";
+    const char* pending = told_by(state, "Remapped Rows Pending") == "Yes"    ? "Remapped Rows Pending"
+                          : told_by(state, "Pending Page Blacklist") == "Yes" ? "Pending Page Blacklist"
+                                                                              : nullptr;
+    if (!failed && !reset && pending == nullptr && action.find("drain") == std::string::npos) continue;
+    const std::string observed = failed    ? "Remapping Failure Occurred: Yes"
+                                 : pending ? fmt::format("{}: Yes", pending)
+                                 : action.empty() || action == "none"
+                                     ? "Reset Required: Yes"
+                                     : "GPU Recovery Action: " + told_by(state, "GPU Recovery Action");
+    auto& found = judge.found(state.gpu, "no error that waits for a reset", observed,
+                              {{told_by(state, "source"), observed}});
+    if (!failed && !reset) found.severity = Severity::warn;
+    found.title = "The GPU waits for a reset after an error";
+    if (failed) found.title = "A repair of the GPU's memory has failed";
+    any = true;
+  }
+  return any;
+}
+
 Outcome check_GPU03(const Evidence& evidence) {
+  constexpr int kOffTheBus = 79;  // the Xid that says the same
   const auto& log = evidence.machine->kernel_log;
-  if (!log) return missing("kernel log", log);
   Judge judge("GPU03");
+  const bool told = judge_states(*evidence.machine, judge);
+  if (!log) return told ? judge.outcome() : Outcome(missing("kernel log", log));
   std::set<std::pair<std::string, int>> said;
   for (std::size_t i = 0; i < log->size(); ++i) {
     const auto& line = (*log)[i];
+    if (const auto lost = lost_gpu(line)) {
+      const bool off = line.find("fallen off the bus") != std::string::npos;
+      const auto device = lost->bdf.value_or("a GPU");
+      if (!said.insert({device, off ? kOffTheBus : 0}).second) continue;
+      auto& found = judge.found(subject_of(*evidence.machine, device), "no such message since the last boot",
+                                off ? "fallen off the bus" : "the driver could not start it",
+                                {kernel_line(*evidence.machine, i)});
+      if (!off) found.severity = Severity::warn;
+      continue;
+    }
     const auto xid = xid_of(line);
     const auto severity = xid ? severity_of(*xid) : std::nullopt;
     if (!severity || !said.insert({xid->device, xid->code}).second) continue;

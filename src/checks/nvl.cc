@@ -19,8 +19,10 @@ using model::Gpu;
 using model::Machine;
 using model::PathType;
 
+// "all links are inActive" names none of them: 0 active is a statement too.
 bool states_its_links(const Gpu& gpu) {
-  return gpu.nvlinks && (!gpu.inactive_links.empty() || !gpu.link_speeds.empty() || gpu.nvlinks_capable);
+  return gpu.nvlinks && (*gpu.nvlinks == 0 || !gpu.inactive_links.empty() || !gpu.link_speeds.empty() ||
+                         gpu.nvlinks_capable);
 }
 
 bool mig_on(const Machine& machine) {
@@ -44,7 +46,8 @@ model::Severity severity_of_loss(const Machine& machine, const KnownGpu* known, 
                                  int active, int expected) {
   if (machine.nvlink_disabled.value.value_or(false)) return model::Severity::info;
   const bool others_are_whole = sibling && *sibling >= expected && *sibling > active;
-  if (others_are_whole) return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
+  if (others_are_whole)
+    return known != nullptr && known->nvlinks ? model::Severity::error : model::Severity::warn;
   // All GPUs of the model have equally few: a board, a slice of one in a virtual machine, or a fault of all.
   return machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
 }
@@ -86,7 +89,8 @@ Outcome check_NVL01(const Evidence& evidence) {
       continue;
     }
     ++stated;
-    const bool alone = gpus.size() == 1;
+    // "GPU 6" alone is one of several: the text is a part.
+    const bool alone = gpus.size() == 1 && gpu.index == 0;
     const bool whole = known != nullptr && known->wiring == Wiring::board && known->nvlinks &&
                        *gpu.nvlinks >= *known->nvlinks;
     if (!alone)
@@ -142,7 +146,9 @@ void find_dark_gpus(const Machine& machine, const std::set<std::string>& said, J
     const auto sibling = best_sibling(machine, gpu);
     if (!sibling || *sibling == 0) continue;
     judge.found(gpu.id, fmt::format("{} active links, as its siblings", *sibling), "all links inactive",
-                {{"nvmlDeviceGetNvLinkState", "inactive links: " + list(gpu.inactive_links)}});
+                {{"nvmlDeviceGetNvLinkState", gpu.inactive_links.empty()
+                                                  ? std::string("all links are inactive")
+                                                  : "inactive links: " + list(gpu.inactive_links)}});
   }
 }
 

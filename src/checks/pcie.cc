@@ -110,6 +110,7 @@ Outcome check_PCIE01(const Evidence& evidence) {
   if (all.empty())
     return lists_devices(evidence.machine->topology) ? Outcome(Clean{"no GPU and no RDMA NIC"})
                                                      : Outcome(no_links());
+  const bool in_virtual_machine = evidence.machine->virtual_machine.value.value_or(false);
   Judge judge("PCIE01");
   for (const auto& end : all) {
     const auto now = end.device->current.width, best = end.device->capable.width;
@@ -126,6 +127,9 @@ Outcome check_PCIE01(const Evidence& evidence) {
       found.expected = fmt::format("x{}, the width of its slot", *port);
     } else if (port && *now * 2 <= *best && sibling_has_full_width(all, end)) {
       found.severity = model::Severity::error;
+    } else if (!port && in_virtual_machine && !sibling_has_full_width(all, end)) {
+      found.severity = model::Severity::info;  // the host's slot is hidden: cloud cards in x8 slots look so
+      found.expected = fmt::format("x{}, unless its slot on the host is narrower", *best);
     }
   }
   return judge.outcome();

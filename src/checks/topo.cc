@@ -327,7 +327,8 @@ std::map<std::string, LinkCounts> links_in(const XmlDocument& xml) {
 }
 
 // Behind an NVSwitch only the number of links can be compared: a matrix names the peers, the file the switch.
-void compare_switch_links(const ParsedFile& file, const model::Gpu& gpu, const LinkCounts& counts, Judge& judge) {
+void compare_switch_links(const ParsedFile& file, const model::Gpu& gpu, const LinkCounts& counts,
+                          Judge& judge) {
   if (!gpu.nvlinks) return judge.unknown(gpu.id + ": how many NVLinks the driver has was not read");
   if (*gpu.nvlinks == counts.total) return;
   auto& found = judge.found(gpu.id, fmt::format("{} links, as the driver says", *gpu.nvlinks),
@@ -484,6 +485,13 @@ std::vector<std::string> lacking(const Element& cpu) {
   return out;
 }
 
+// A file for one kind of instance may name its devices by address alone: NCCL reads their class from sysfs.
+bool has_unclassed_device(const XmlDocument& xml, const Element& cpu) {
+  return std::ranges::any_of(cpu.children, [&](std::size_t child) {
+    return xml[child].name == "pci" && xml[child].get("busid") && !xml[child].get("class");
+  });
+}
+
 void check_cpus(const ParsedFile& file, const Evidence&, Judge& judge) {
   const auto& xml = *file.document;
   const auto on_path = on_device_paths(xml);
@@ -498,7 +506,7 @@ void check_cpus(const ParsedFile& file, const Evidence&, Judge& judge) {
         {quote(file, xml[i], fmt::format("<cpu numaid=\"{}\"> without {}", node, fmt::join(names, ", ")))});
     place(found, file, xml[i].line);
     // NCCL fills them in where the process detects a GPU or NIC below; whether it does is not in the file.
-    if (on_path[i]) found.severity = model::Severity::info;
+    if (on_path[i] || has_unclassed_device(xml, xml[i])) found.severity = model::Severity::info;
   }
 }
 

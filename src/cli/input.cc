@@ -59,6 +59,13 @@ Result<Input> load_capture(const std::string& name, std::string_view bytes) {
 }
 
 Error unrecognised(std::string_view text) {
+  if (text.substr(0, 4096).find("<graphs version=") != std::string_view::npos)
+    return Error{Errc::unrecognised,
+                 "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE), not a topology",
+                 {},
+                 {},
+                 {},
+                 "NCCL_TOPO_DUMP_FILE=FILE makes NCCL write the topology"};
   const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   return Error{Errc::unrecognised,
                fmt::format("{}not recognised as {}, nor as the text of a usual command",
@@ -70,8 +77,8 @@ Error unrecognised(std::string_view text) {
 }
 
 Result<const parse::Format*> format_for(std::string_view text, const Globals& globals) {
-  const auto* format =
-      globals.kind.empty() ? parse::recognise(parse::without_nccl_lines(text)) : parse::format_of(globals.kind);
+  const auto* format = globals.kind.empty() ? parse::recognise(parse::without_nccl_lines(text))
+                                            : parse::format_of(globals.kind);
   if (format != nullptr) return format;
   if (globals.kind.empty()) return tl::unexpected(unrecognised(text));
   return fail(Errc::usage, "--kind {}: no such kind of input", globals.kind);

@@ -184,7 +184,12 @@ void merge_rocm_gpu(Merger& merger, const parse::RocmGpu& from) {
   if (!gpu->pci_vendor) gpu->pci_vendor = std::uint16_t{0x1002};
 }
 
-// XGMI pairs; a PCIe pair's class is not in the text.
+bool on_two_nodes(Merger& merger, const parse::RocmPair& pair) {
+  const auto *a = merger.gpu_by_index(pair.from), *b = merger.gpu_by_index(pair.to);
+  return a && b && a->numa && b->numa && *a->numa != *b->numa;
+}
+
+// XGMI pairs; of a PCIe pair's class the text tells only whether it lies between NUMA nodes.
 void merge_rocm_pairs(Merger& merger, const parse::RocmSmi& rocm) {
   auto& topology = merger.machine.topology;
   if (!topology.stated.empty()) return;
@@ -197,6 +202,8 @@ void merge_rocm_pairs(Merger& merger, const parse::RocmSmi& rocm) {
     path.a = gpu_name(merger, pair.from);
     path.b = gpu_name(merger, pair.to);
     if (pair.link && *pair.link == "XGMI") path.type = model::PathType::xgmi;
+    if (pair.link && iequals(*pair.link, "PCIE") && on_two_nodes(merger, pair))
+      path.type = model::PathType::sys;
     topology.stated.push_back(std::move(path));
   }
 }

@@ -30,6 +30,20 @@ bool names_nvidia_chip(std::string_view name) {
   return false;
 }
 
+// AMD's cards by their chips' names in pci.ids: the graphics of its processors have other names, and lower
+// device ids than every chip with compute units since GCN (as parse::kind_of has it).
+bool is_amd_card(const LspciDevice& device) {
+  constexpr std::uint16_t kFirstCard = 0x6600;
+  if (device.vendor != 0x1002) return false;
+  if (device.device) return *device.device >= kFirstCard || has(device.name, "Instinct");
+  for (const std::string_view chip :
+       {"Instinct", "Vega 10", "Vega 20", "Arcturus", "Aldebaran", "Aqua Vanjaram", "Navi ", "Fiji",
+        "Ellesmere", "Baffin", "Hawaii", "Tonga"}) {
+    if (has(device.name, chip)) return !has(device.name, "Audio");
+  }
+  return false;
+}
+
 PciKind kind_by_name(const LspciDevice& device) {
   const std::string_view name = device.name;
   if (device.vendor == 0x10de) {
@@ -40,7 +54,7 @@ PciKind kind_by_name(const LspciDevice& device) {
     }
     return names_nvidia_chip(name) ? PciKind::gpu : PciKind::other;
   }
-  if (device.vendor == 0x1002 && has(name, "Instinct")) return PciKind::gpu;
+  if (!device.device && is_amd_card(device)) return PciKind::gpu;
   if (device.vendor == 0x15b3 && (has(name, "[ConnectX") || has(name, "network controller")))
     return PciKind::nic;
   return has(name, "Ethernet Controller") || has(name, "Ethernet controller") ? PciKind::nic : PciKind::other;
@@ -263,7 +277,7 @@ PciKind kind_of(const LspciDevice& device, bool is_bridge) {
   if (device.vendor == 0x10de && (code == 0x0300 || code == 0x0302)) return PciKind::gpu;
   if (device.vendor == 0x10de && code == 0x0680) return PciKind::nvswitch;
   if (device.vendor == 0x1002 && (code == 0x1200 || code == 0x0380)) return PciKind::gpu;
-  if (device.vendor == 0x1002 && code >> 8 == 0x03 && has(device.name, "Instinct")) return PciKind::gpu;
+  if (code >> 8 == 0x03 && is_amd_card(device)) return PciKind::gpu;
   return code >> 8 == 0x02 ? PciKind::nic : PciKind::other;
 }
 

@@ -276,7 +276,8 @@ Done merge_fabric_manager(Merger& merger, const Piece& piece) {
   if (text->state)
     merger.set(machine.fabric_manager, *text->state, piece.at(text->state_line),
                "state of the fabric manager");
-  open_log(merger, piece);
+  // Its own log says nothing of what the kernel's has: only what it reports stands for that.
+  if (!text->errors.empty() || text->nothing_to_do) open_log(merger, piece);
   for (const auto& error : text->errors) add_log_line(merger, error.text, piece.at(error.line));
   if (text->nothing_to_do)
     add_log_line(merger, "fabric manager: NV_WARN_NOTHING_TO_DO", piece.at(text->nothing_to_do_line));

@@ -42,18 +42,25 @@ std::optional<FabricManagerError> error_of(std::string_view line) {
   return out;
 }
 
+// "[Feb 25 2025 13:59:45] [INFO] [tid 1803] …"
+bool is_log_line(std::string_view line) {
+  return line.starts_with("[") && has(line.substr(0, 60), "] [tid ");
+}
+
 }  // namespace
 
 bool looks_like_fabric_manager(std::string_view text) {
   return has(text, "Fabric Manager version") || has(text, "nvidia-fabricmanager.service") ||
-         has(text, "NV_WARN_NOTHING_TO_DO") || has(text, "fabricmanager.cfg");
+         has(text, "NV_WARN_NOTHING_TO_DO") || has(text, "fabricmanager.cfg") || is_log_line(text);
 }
 
 Result<FabricManager> parse_fabric_manager(std::string_view text) {
   FabricManager out;
+  bool any_line = false;
   bool service = false;  // below the heading of this service: systemctl prints several in a row
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line());
+    any_line |= is_log_line(line);
     if (has(line, ".service")) service = has(line, "nvidia-fabricmanager.service");
     if (auto version = version_of(line)) {
       out.version = std::move(version);
@@ -77,7 +84,7 @@ Result<FabricManager> parse_fabric_manager(std::string_view text) {
     error->line = reader.number();
     out.errors.push_back(std::move(*error));
   }
-  if (!out.version && !out.state && !out.nothing_to_do && out.errors.empty() && !out.configured)
+  if (!out.version && !out.state && !out.nothing_to_do && out.errors.empty() && !out.configured && !any_line)
     return not_a("a fabric manager log");
   return out;
 }

@@ -58,7 +58,7 @@ bool is_aer_error(std::string_view line) {
 
 bool is_link_event(std::string_view line) {
   for (const std::string_view part :
-       {"Link down", "Link up", "Link DOWN", "Link UP", "NIC Link is Down", "Lost carrier", "Cable unplugged",
+       {"Link down", "Link up", "Link DOWN", "Link UP", "NIC Link is Down", "ost carrier", "Cable unplugged",
         "Cable error", "link status definitely down", "Port module event"}) {
     if (has(line, part)) return true;
   }
@@ -158,14 +158,43 @@ std::string_view without_facility(std::string_view line) {
   return line;
 }
 
+// "<6>[   12.345678] …" of dmesg -r and pstore, "6,3964,206764307,-;…" of /dev/kmsg
+std::optional<std::string_view> after_level(std::string_view line) {
+  if (line.starts_with("<")) {
+    const auto digits = leading_digits(line.substr(1));
+    const bool level =
+        !digits.empty() && digits.size() <= 3 && line.substr(digits.size() + 1).starts_with(">");
+    return level ? std::optional(line.substr(digits.size() + 2)) : std::nullopt;
+  }
+  const auto head = line.substr(0, std::min<std::size_t>(line.find(';'), 80));
+  if (head.size() == line.size() || std::ranges::count(head, ',') < 3) return std::nullopt;
+  const auto fields = split(head, ',');
+  const bool numbers = std::ranges::all_of(fields.begin(), fields.begin() + 3, [](std::string_view field) {
+    return !field.empty() && leading_digits(field).size() == field.size();
+  });
+  return numbers ? std::optional(line.substr(head.size() + 1)) : std::nullopt;
+}
+
+constexpr std::string_view kMonths = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
+
+// "Feb 23 16:24:18 node prog[12]: …" of syslog and journalctl: neither for nor against a kernel log.
+bool is_syslog_line(std::string_view line) {
+  const auto parts = words(line.substr(0, 200));
+  return parts.size() > 4 && parts[0].size() == 3 && has(kMonths, parts[0]) && is_digit(parts[1][0]) &&
+         parts[2].size() == 8 && parts[2][2] == ':' && parts[2][5] == ':' && has(line.substr(15), ": ");
+}
+
 // "2026-01-05T10:00:00,123456+00:00 …"
 bool has_iso_stamp(std::string_view line) {
   return line.size() > 26 && is_digit(line[0]) && line[4] == '-' && line[7] == '-' && line[10] == 'T' &&
          line[13] == ':' && line[19] == ',';
 }
 
-// "[   12.345678] ", "[Sun Feb 23 16:24:18 2025] ", "Feb 23 16:24:18 node kernel: "
+// "<6>[   12.345678] ", "[   12.345678] ", "[Sun Feb 23 16:24:18 2025] ", "Feb 23 16:24:18 node kernel: "
 bool has_kernel_stamp(std::string_view line) {
+  if (const auto text = after_level(line)) {
+    if (!line.starts_with("<") || has_kernel_stamp(*text)) return true;
+  }
   line = without_facility(line);
   if (has(line.substr(0, 100), " kernel: ") || has_iso_stamp(line)) return true;
   const auto end = line.find("] ");
@@ -175,7 +204,47 @@ bool has_kernel_stamp(std::string_view line) {
   return words(stamp).size() == 5 && stamp.find(':') != std::string_view::npos;
 }
 
+// "Feb" or "02", "23", "16:24:18"
+std::optional<double> date_seconds(std::string_view month, std::string_view day, std::string_view time) {
+  const auto name = month.size() == 3 ? kMonths.find(month) : std::string_view::npos;
+  const auto number = name == std::string_view::npos ? parse_int<int>(month) : static_cast<int>(name / 4) + 1;
+  const auto days = parse_int<int>(day);
+  if (!number || !days || time.size() < 8 || time[2] != ':' || time[5] != ':') return std::nullopt;
+  const auto h = parse_int<int>(time.substr(0, 2)), m = parse_int<int>(time.substr(3, 2)),
+             s = parse_int<int>(time.substr(6, 2));
+  if (!h || !m || !s) return std::nullopt;
+  return ((*number * 31.0 + *days) * 24 + *h) * 3600 + *m * 60 + *s;
+}
+
+// "NVRM: The NVIDIA GPU 0000:b3:00.0": what happened to it stands in the lines below.
+std::string gpu_named_above(std::string_view line) {
+  return has(line, "NVRM: The NVIDIA GPU ") ? std::string(line) : std::string();
+}
+
+// "NVRM: fallen off the bus and is not responding to commands.", the third line of one message.
+void join_lines(const std::string& above, KernelEvent& event) {
+  if (event.kind != KernelEventKind::gpu_lost || event.bdf || above.empty()) return;
+  const auto at = event.text.find("NVRM:");
+  event.text = above + " " + std::string(trim(event.text.substr(at == std::string::npos ? 0 : at + 5)));
+  event.bdf = address_in(above);
+}
+
 }  // namespace
+
+std::optional<double> seconds_of_stamp(std::string_view line) {
+  line = without_facility(trim(line));
+  if (const auto text = after_level(line); text && line.starts_with("<")) line = trim(*text);
+  if (line.starts_with("[")) {
+    const auto stamp = trim(line.substr(1, std::min<std::size_t>(line.find(']'), 41) - 1));
+    if (const auto since_boot = parse_double(stamp)) return since_boot;
+    const auto parts = words(stamp);
+    return parts.size() == 5 ? date_seconds(parts[1], parts[2], parts[3]) : std::nullopt;
+  }
+  if (line.size() > 19 && line[4] == '-' && line[7] == '-' && line[10] == 'T')
+    return date_seconds(line.substr(5, 2), line.substr(8, 2), line.substr(11, 8));
+  const auto parts = words(line.substr(0, 40));
+  return parts.size() > 2 ? date_seconds(parts[0], parts[1], parts[2]) : std::nullopt;
+}
 
 std::optional<KernelEvent> kernel_event_of(std::string_view line) {
   line = trim(line).substr(0, kMaxLine);
@@ -196,7 +265,13 @@ bool looks_like_kernel_log(std::string_view text) {
   int stamps = 0, others = 0;
   for (LineReader reader(text); reader.next() && stamps + others < 200;) {
     const auto line = trim(reader.line()).substr(0, 200);
-    if (!line.empty()) ++(has_kernel_stamp(line) ? stamps : others);
+    if (line.empty() || line.starts_with("-- ")) continue;
+    if (has_kernel_stamp(line))
+      ++stamps;
+    else if (!is_syslog_line(line))
+      ++others;
+    else if (has(line, "ost carrier"))
+      ++stamps;  // of systemd-networkd and NetworkManager
   }
   return stamps > others;
 }
@@ -204,6 +279,7 @@ bool looks_like_kernel_log(std::string_view text) {
 Result<KernelLog> parse_kernel_log(std::string_view text) {
   KernelLog out;
   std::size_t flood = 0;
+  std::string above;
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line()).substr(0, kMaxLine);
     if (starts_boot(line)) {
@@ -214,8 +290,13 @@ Result<KernelLog> parse_kernel_log(std::string_view text) {
       flood = 0;
     }
     read_facts(line, reader.number(), out);
+    if (!has(line, "NVRM:"))
+      above.clear();
+    else if (auto gpu = gpu_named_above(line); !gpu.empty())
+      above = std::move(gpu);
     auto event = kernel_event_of(line);
     if (!event) continue;
+    join_lines(above, *event);
     if (may_flood(event->kind) && ++flood > kMaxFlood) {
       ++out.left_out;
       continue;

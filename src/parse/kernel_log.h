@@ -46,6 +46,11 @@ struct KernelLog {
 bool looks_like_kernel_log(std::string_view text);
 Result<KernelLog> parse_kernel_log(std::string_view text);
 
+// When a line was written, in seconds from a point of its own kind of stamp: since boot ("[  12.3]"), in a year
+// of 31-day months ("Feb 23 16:24:18", "[Sun Feb 23 16:24:18 2025]", "2025-02-23T16:24:18"). Good for spans
+// within one log.
+std::optional<double> seconds_of_stamp(std::string_view line);
+
 // One line alone: an event, or nothing.
 std::optional<KernelEvent> kernel_event_of(std::string_view line);
 

@@ -45,7 +45,9 @@ std::optional<T> hex(const XmlElement& element, std::string_view name,
 std::optional<int> gfx_number(std::string_view text) {
   if (text.starts_with("gfx")) text.remove_prefix(3);
   text = text.substr(0, text.find(':'));
-  return text == "90a" ? std::optional(910) : parse_int<int>(text);
+  if (text == "90a") return 910;
+  const auto number = parse_int<int>(text);
+  return number && *number < 10000 ? number : std::nullopt;  // a vendor's own build writes its device id
 }
 
 // The place of an element: its machine (0 is the first), its cpu element and the bridge above.

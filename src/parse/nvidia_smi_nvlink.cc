@@ -15,16 +15,19 @@ constexpr int kMaxLinks = 256;
 struct Heading {
   int index;
   std::string_view name, uuid;
+  bool with_uuid = true;
 };
 
-// "GPU 0: NVIDIA H200 (UUID: GPU-…)"; the closing bracket may be cut off.
+// "GPU 0: NVIDIA H200 (UUID: GPU-…)"; the closing bracket may be cut off. Some take the UUID out: then the
+// line is one of this command only where links follow below it.
 std::optional<Heading> heading_of(std::string_view line) {
   if (!line.starts_with("GPU ")) return std::nullopt;
   const auto field = key_value(line.substr(4));
   if (!field) return std::nullopt;
   const auto index = parse_int<int>(field->key);
+  if (!index || *index < 0) return std::nullopt;
   const auto at = field->value.find("(UUID:");
-  if (!index || *index < 0 || at == std::string_view::npos) return std::nullopt;
+  if (at == std::string_view::npos) return Heading{*index, field->value, {}, false};
   auto uuid = trim(field->value.substr(at + 6));
   uuid = trim(uuid.substr(0, uuid.find(')')));
   return Heading{*index, trim(field->value.substr(0, at)), uuid};
@@ -94,6 +97,16 @@ LinkFact read_link(std::string_view text, NvLinkLine& link) {
   return read_status(text, link) ? LinkFact::status : LinkFact::none;
 }
 
+// A line that only this command prints below a heading.
+bool is_below_heading(std::string_view line) {
+  return link_of(line).has_value() || line.starts_with("NVML: ");
+}
+
+// "MIG 1g.12gb     Device  0: (UUID: MIG-…)", as `nvidia-smi -L` lists an instance.
+bool is_mig_instance(std::string_view line) {
+  return line.starts_with("MIG ") && line.find("(UUID: MIG-") != std::string_view::npos;
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : lines_(text) {}
@@ -103,10 +116,12 @@ class Reader {
       const auto line = trim(lines_.line());
       if (const auto heading = heading_of(line)) {
         if (out_.gpus.size() >= kMaxRecords) return too_many("GPUs", lines_.number());
-        open(*heading);
-      } else if (current_) {
-        take(line);
+        take_heading(*heading);
+        continue;
       }
+      if (waiting_ && is_below_heading(line)) open(*waiting_);
+      if (!line.empty()) waiting_.reset();
+      if (current_) take(line);
     }
     mark_cut();
     return std::move(out_);
@@ -114,6 +129,13 @@ class Reader {
 
  private:
   NvLinkGpu& gpu() { return out_.gpus[*current_]; }
+
+  void take_heading(const Heading& heading) {
+    waiting_.reset();
+    if (heading.with_uuid) return open(heading);
+    current_.reset();
+    waiting_ = heading;
+  }
 
   void open(const Heading& heading) {
     const auto [at, fresh] = by_index_.try_emplace(heading.index, out_.gpus.size());
@@ -142,7 +164,7 @@ class Reader {
       gpu().unsupported = true;
     } else if (icontains(line, "all links are inactive")) {
       gpu().has_status = gpu().all_inactive = true;
-    } else if (line.starts_with("MIG ")) {
+    } else if (is_mig_instance(line)) {
       gpu().mig = true;
     }
   }
@@ -163,15 +185,20 @@ class Reader {
   NvidiaSmiNvlink out_;
   std::unordered_map<int, std::size_t> by_index_;
   std::optional<std::size_t> current_;
+  std::optional<Heading> waiting_;  // a heading without UUID
   bool last_link_incomplete_ = false;
 };
 
 }  // namespace
 
 bool looks_like_nvidia_smi_nvlink(std::string_view text) {
-  if (text.find("(UUID:") == std::string_view::npos) return false;
+  bool heading_above = false;
   for (LineReader reader(text); reader.next();) {
-    if (heading_of(trim(reader.line()))) return true;
+    const auto line = trim(reader.line());
+    if (heading_above && is_below_heading(line)) return true;
+    const auto heading = heading_of(line);
+    if (heading && heading->with_uuid) return true;
+    if (!line.empty()) heading_above = heading.has_value();
   }
   return false;
 }

@@ -46,10 +46,9 @@ std::optional<SmiGpu> first_row(const std::vector<std::string_view>& cells) {
   gpu.bdf = bdf->to_string();
   auto name = trim(trim(cells[1]).substr(left[0].size()));
   const auto mode = left.back();
-  if (mode == "On" || mode == "Off") {
-    gpu.state.persistence = mode == "On" ? "Enabled" : "Disabled";
-    name = trim(name.substr(0, name.size() - mode.size()));
-  }
+  const bool windows = mode == "WDDM" || mode == "TCC" || mode == "MCDM";  // the driver model stands there
+  if (mode == "On" || mode == "Off") gpu.state.persistence = mode == "On" ? "Enabled" : "Disabled";
+  if (mode == "On" || mode == "Off" || windows) name = trim(name.substr(0, name.size() - mode.size()));
   if (!name.empty() && !name.ends_with("...")) gpu.name = std::string(name);
   return gpu;
 }

@@ -90,6 +90,7 @@ constexpr Other kOthers[] = {
     {"mig_mode", "pending_mig", "MIG Mode Pending"},
     {"remapped_rows", "remapped_row_pending", "Remapped Rows Pending"},
     {"remapped_rows", "remapped_row_failure", "Remapping Failure Occurred"},
+    {"retired_pages", "pending_blacklist", "Pending Page Blacklist"},
 };
 
 void read_others(const pugi::xml_node& node, SmiGpu& gpu) {

@@ -133,13 +133,18 @@ std::optional<std::string_view> after_user_prompt(std::string_view line) {
   return trim(line.substr(end + 1));
 }
 
-// "=== cmd ===", "--- /proc/cmdline ---", "==> file <==", "# cmd", "+ cmd", "## `cmd`".
+std::string_view strip_prompt_marks(std::string_view line) {
+  while (line.starts_with("$ ") || line.starts_with("% ")) line = trim(line.substr(2));
+  return line;
+}
+
+// "=== cmd ===", "--- /proc/cmdline ---", "==> file <==", "# cmd", "# $ cmd", "+ cmd", "## `cmd`".
 std::optional<std::string_view> after_decoration(std::string_view line) {
   constexpr std::string_view kMarks = "=#*-+<>~ \t`:";
   const auto begin = line.find_first_not_of(kMarks);
   if (begin == 0 || begin == std::string_view::npos) return std::nullopt;
   const auto end = line.find_last_not_of(kMarks);
-  const auto inner = without_sudo(line.substr(begin, end - begin + 1));
+  const auto inner = without_sudo(strip_prompt_marks(line.substr(begin, end - begin + 1)));
   if (line[0] == '-' && line.substr(0, begin).find("--") == std::string_view::npos) return std::nullopt;
   if (known_command(inner)) return inner;
   const bool separator = begin >= 2;
@@ -158,11 +163,6 @@ std::optional<std::string_view> bare_command(std::string_view line) {
   if (!std::ranges::all_of(rest, [](std::string_view w) { return looks_like_word(w) || w == "|"; }))
     return std::nullopt;
   return rest.size() <= 8 ? std::optional(text) : std::nullopt;
-}
-
-std::string_view strip_prompt_marks(std::string_view line) {
-  while (line.starts_with("$ ") || line.starts_with("% ")) line = trim(line.substr(2));
-  return line;
 }
 
 // The command that a line starts, or nothing when the line belongs to the output of the one before.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/cpuset.h"
@@ -222,6 +223,31 @@ std::vector<TailWord> tail_words(const std::vector<Cell>& cells, std::size_t fro
   return out;
 }
 
+// What stands right of `count` devices in a row that tabs divide, empty fields included; nothing in other
+// rows.
+std::optional<std::vector<std::string_view>> tabbed_tail(std::string_view text, std::size_t count) {
+  const auto fields = split(text, '\t');
+  if (fields.size() < count + 2 || !trim(fields[0]).empty()) return std::nullopt;
+  for (std::size_t i = 1; i <= count; ++i) {
+    if (words(fields[i]).size() != 1) return std::nullopt;
+  }
+  return std::vector<std::string_view>(fields.begin() + static_cast<std::ptrdiff_t>(count) + 1, fields.end());
+}
+
+// Which field is which affinity column: nvidia-smi puts one tab or two behind a CPU list and a NUMA node, by
+// its version and by whether a third column follows.
+std::optional<std::vector<std::size_t>> field_places(const std::vector<std::string_view>& fields,
+                                                     std::size_t columns) {
+  const auto n = fields.size();
+  if (columns == 3 && n == 4) return std::vector<std::size_t>{0, 1, 3};
+  if (columns == 3 && n == 5) return std::vector<std::size_t>{0, 2, 4};
+  if (columns == 2 && n == 3) return std::vector<std::size_t>{0, trim(fields[1]).empty() ? 2u : 1u};
+  if (n != columns) return std::nullopt;
+  std::vector<std::size_t> places(n);
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  return places;
+}
+
 // --- the whole matrix
 // ----------------------------------------------------------------------------------------------
 
@@ -314,13 +340,29 @@ class Arranger {
     const auto& columns =
         block_.header.columns.empty() || !block_.header.partial.empty() ? usual_tail() : right_;
     if (words.size() > columns.size()) words.resize(columns.size());
+    if (words.size() < columns.size() && fill_from_fields(raw, count, columns, row)) return;
     const auto moved = between == count && titles_.size() == count
                            ? static_cast<std::ptrdiff_t>(cells[count - 1].column) -
-                                 static_cast<std::ptrdiff_t>(titles_[count - 1].column)
+                                 static_cast<std::ptrdiff_t>(titles_[count - 1].column) -
+                                 (cells[count - 1].mark == Mark::self ? 1 : 0)
                            : 0;
     const auto places = tail_places(words, columns, moved);
     for (std::size_t i = 0; i < words.size(); ++i) set_affinity(row, columns[places[i]].kind, words[i].text);
     row.whole = !places.empty() && places.back() + 1 == columns.size();  // for has_whole_tail
+  }
+
+  // A row whose tabs tell which affinity columns are empty: of a cgroup without the GPU's CPUs, or of
+  // Windows.
+  bool fill_from_fields(const RawRow& raw, std::size_t count, const std::vector<Column>& columns, Row& row) {
+    const auto fields = tabbed_tail(raw.text, count);
+    const auto places = fields ? field_places(*fields, columns.size()) : std::nullopt;
+    if (!places) return false;
+    for (std::size_t i = 0; i < places->size(); ++i) {
+      const auto text = trim((*fields)[(*places)[i]]);
+      if (!text.empty()) set_affinity(row, columns[i].kind, std::string(text));
+    }
+    row.whole = true;  // for has_whole_tail
+    return true;
   }
 
   // Affinity columns that stand left of the label.
@@ -338,7 +380,8 @@ class Arranger {
     return columns;
   }
 
-  // Which column each word belongs to: in order, or where some are empty by their place in the line.
+  // Which column each word belongs to: in order, or where some are empty by their place in the line. An empty
+  // column takes one tab stop where its title takes two: a word between two titles belongs to the later one.
   static std::vector<std::size_t> tail_places(const std::vector<TailWord>& words,
                                               const std::vector<Column>& columns, std::ptrdiff_t moved) {
     std::vector<std::size_t> in_order, by_column;
@@ -348,8 +391,10 @@ class Arranger {
         return std::abs(static_cast<std::ptrdiff_t>(c.column) + moved -
                         static_cast<std::ptrdiff_t>(words[i].column));
       };
-      by_column.push_back(
-          static_cast<std::size_t>(std::ranges::min_element(columns, {}, distance) - columns.begin()));
+      std::size_t nearest = 0;
+      for (std::size_t c = 1; c < columns.size(); ++c)
+        if (distance(columns[c]) <= distance(columns[nearest])) nearest = c;
+      by_column.push_back(nearest);
     }
     const bool rising = std::ranges::adjacent_find(by_column, std::greater_equal{}) == by_column.end();
     const bool titled = !columns.empty() && columns.back().column > 0;

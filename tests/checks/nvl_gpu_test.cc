@@ -523,5 +523,72 @@ TEST(Gpu04, Slowdowns) {
   }
 }
 
+TEST(Nvl01, OneOfSeveralAloneInTheText) {
+  Machine machine = switched(1);
+  lose(machine.topology.gpus[0], 18);
+  machine.topology.gpus[0].index = 6;
+  EXPECT_TRUE(says("NVL01", machine).one(Severity::warn)) << "GPU 6 is not a single GPU";
+}
+
+TEST(Gpu03, ALossIsToldWithoutAnXidToo) {
+  Machine machine = bare_metal();
+  const std::string lost =
+      "NVRM: The NVIDIA GPU 0000:b3:00.0 fallen off the bus and is not responding to commands.";
+  machine.kernel_log = known<std::vector<std::string>>({lost});
+  const auto said = says("GPU03", machine);
+  ASSERT_TRUE(said.one(Severity::error));
+  EXPECT_EQ(said.subject(), "0000:b3:00.0");
+  machine.kernel_log =
+      known<std::vector<std::string>>({"NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.", lost});
+  EXPECT_TRUE(says("GPU03", machine).one(Severity::error)) << "said once";
+  machine.kernel_log =
+      known<std::vector<std::string>>({"NVRM: GPU 0000:b3:00.0: RmInitAdapter failed! (0x26:0x56:1463)"});
+  EXPECT_TRUE(says("GPU03", machine).one(Severity::warn));
+}
+
+TEST(Nvl02, AGpuWhoseLinksAreAllInactiveWithoutNames) {
+  Machine machine = switched(4);
+  auto& dark = machine.topology.gpus[2];
+  dark.nvlinks = 0;
+  dark.nvlinks_capable.reset();
+  dark.inactive_links.clear();
+  dark.link_speeds.clear();
+  EXPECT_TRUE(says("NVL01", machine).one(Severity::error));
+  EXPECT_TRUE(says("NVL02", machine).one(Severity::error));
+}
+
+TEST(Gpu03, TheStateOfTheGpuTellsWithoutALog) {
+  Machine machine = bare_metal();
+  add_gpu(machine, bdf_of(0), kH100);
+  machine.gpu_states.emplace_back();
+  auto& state = machine.gpu_states.back();
+  state.gpu = "GPU0";
+  const auto with = [&](const char* key, const char* value) {
+    state.other = {{"source", "q.txt:3"}, {key, value}};
+    return says("GPU03", machine);
+  };
+  EXPECT_TRUE(with("GPU Recovery Action", "None").not_evaluated()) << "no kernel log was read";
+  EXPECT_TRUE(with("GPU Recovery Action", "Reset").one(Severity::error));
+  EXPECT_TRUE(with("GPU Recovery Action", "Drain P2P").one(Severity::warn));
+  EXPECT_TRUE(with("Remapping Failure Occurred", "Yes").one(Severity::error));
+  EXPECT_TRUE(with("Remapping Failure Occurred", "No").not_evaluated());
+  EXPECT_TRUE(with("Remapped Rows Pending", "Yes").one(Severity::warn));
+  EXPECT_TRUE(with("Pending Page Blacklist", "Yes").one(Severity::warn));
+  EXPECT_TRUE(with("Reset Required", "Yes").one(Severity::error));
+}
+
+TEST(Gpu03, AChannelThatAnEarlierXidEndedTellsThatOne) {
+  Machine machine = bare_metal();
+  machine.kernel_log = known<std::vector<std::string>>(
+      {"kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=a, Ch 00000001 caused by previous Xid 149",
+       "kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=a, Ch 00000002 caused by previous Xid 149"});
+  const auto said = says("GPU03", machine);
+  ASSERT_TRUE(said.one(Severity::error));
+  EXPECT_EQ(said.findings[0].observed, "Xid 149");
+  machine.kernel_log =
+      known<std::vector<std::string>>({"NVRM: Xid (PCI:0000:dc:00): 45, pid=1, Ch 00000001"});
+  EXPECT_TRUE(says("GPU03", machine).clean());
+}
+
 }  // namespace
 }  // namespace topotune::checks::test

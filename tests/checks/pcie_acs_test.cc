@@ -341,5 +341,18 @@ TEST(Acs03, Translation) {
   EXPECT_TRUE(says("ACS03", machine).clean()) << "no groups";
 }
 
+TEST(Pcie01, AVirtualMachineMayHideANarrowSlot) {
+  Machine machine = bare_metal();
+  add_gpu(machine, "0000:00:1e.0", kH100);
+  pci(machine, "0000:00:1e.0").capable = {16, 16};
+  pci(machine, "0000:00:1e.0").current = {16, 8};
+  EXPECT_TRUE(says("PCIE01", machine).one(Severity::warn));
+  machine.virtual_machine = known(true);
+  EXPECT_TRUE(says("PCIE01", machine).one(Severity::info));
+  add_gpu(machine, "0000:00:1f.0", kH100);
+  pci(machine, "0000:00:1f.0").capable = pci(machine, "0000:00:1f.0").current = {16, 16};
+  EXPECT_TRUE(says("PCIE01", machine).one(Severity::warn)) << "a sibling has the full width";
+}
+
 }  // namespace
 }  // namespace topotune::checks::test

@@ -280,5 +280,29 @@ TEST(Qos04, WithoutMappingOrJobNothingIsSaid) {
   EXPECT_TRUE(marked.says().clean()) << "the job marks nothing";
 }
 
+std::vector<std::string> losses(const std::string& text, int count, int hours_apart) {
+  std::vector<std::string> out;
+  for (int i = 0; i < count; ++i)
+    out.push_back(
+        fmt::format("Aug {} {:02}:18:01 n {}", 10 + i * hours_apart / 24, i * hours_apart % 24, text));
+  return out;
+}
+
+TEST(Ctr01, ALogOfAFlappingLinkIsEnough) {
+  Machine machine = bare_metal();
+  machine.kernel_log = known(losses("systemd-networkd[5398]: ib6: Lost carrier", 5, 1));
+  const auto said = says("CTR01", machine);
+  ASSERT_TRUE(said.one(Severity::warn));
+  EXPECT_EQ(said.subject(), "ib6");
+  machine.kernel_log = known(losses("systemd-networkd[5398]: ib6: Lost carrier", 4, 1));
+  EXPECT_FALSE(says("CTR01", machine).one(Severity::warn)) << "four are too few";
+  machine.kernel_log = known(losses("systemd-networkd[5398]: ib6: Lost carrier", 9, 12));
+  EXPECT_FALSE(says("CTR01", machine).one(Severity::warn)) << "never five in one day";
+  machine.kernel_log = known(losses("systemd-networkd[5398]: cali00a: Lost carrier", 9, 1));
+  EXPECT_FALSE(says("CTR01", machine).one(Severity::warn)) << "no interface of an RDMA NIC";
+  machine.kernel_log = known(losses("kernel: mlx5_core 0000:18:00.0 ens1np0: Link down", 5, 1));
+  EXPECT_TRUE(says("CTR01", machine).one(Severity::warn));
+}
+
 }  // namespace
 }  // namespace topotune::checks::test

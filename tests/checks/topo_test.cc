@@ -202,9 +202,10 @@ TEST(Topo08, ComparesTheNumberOfLinksBehindASwitch) {
   add_gpu(machine, "0000:0b:00.0", kA6000);
   auto& gpu = machine.topology.gpus[0];
   const auto file = [](const char* count) {
-    return system_of(pci("0000:0a:00.0", "0x030200", "",
-                         std::string("<gpu dev=\"0\">\n<nvlink target=\"0000:c1:00.0\" tclass=\"0x068000\" count=\"") +
-                             count + "\"/>\n</gpu>"));
+    return system_of(
+        pci("0000:0a:00.0", "0x030200", "",
+            std::string("<gpu dev=\"0\">\n<nvlink target=\"0000:c1:00.0\" tclass=\"0x068000\" count=\"") +
+                count + "\"/>\n</gpu>"));
   };
   gpu.links = {{"GPU1", 18, false, {}}};
   gpu.nvlinks = 18;
@@ -288,6 +289,8 @@ TEST(Topo11, WantsWhatNcclNeeds) {
   EXPECT_TRUE(says_of_file("TOPO11", cpu(" arch=\"arm64\"")).clean());
   EXPECT_TRUE(says_of_file("TOPO11", cpu("", pci("0000:0a:00.0", "0x030200", "", ""))).one(Severity::info))
       << "NCCL may fill it in";
+  EXPECT_TRUE(says_of_file("TOPO11", cpu("", "<pci busid=\"0000:0a:00.0\"/>")).one(Severity::info))
+      << "a device that NCCL reads the class of";
 }
 
 TEST(Topo12, KnowsTheLimitsOfEachVersion) {

@@ -296,5 +296,42 @@ TEST(Folder, ManyDevicesAreRefusedOrBounded) {
   EXPECT_LE(out.machine.topology.gpus.size(), 4096u);
 }
 
+TEST(Folder, AFabricManagerLogIsNoKernelLog) {
+  const auto quiet =
+      read({{"fm.log", "[Feb 25 2025 13:59:45] [INFO] [tid 1808] multicast group 0 is freed.\n"}});
+  EXPECT_FALSE(quiet.machine.kernel_log.known());
+}
+
+TEST(Folder, PciePairsOfRocmLieBetweenTheirNodes) {
+  const auto out =
+      read({{"rocm.txt",
+             "==== Link Type between two GPUs ====\n       GPU0   GPU1   GPU2\nGPU0   0 PCIE PCIE\n"
+             "GPU1   PCIE 0 PCIE\nGPU2   PCIE PCIE 0\n==== Numa Nodes ====\n"
+             "GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[1]\t\t: (Topology) Numa Node: 0\n"
+             "GPU[2]\t\t: (Topology) Numa Node: 1\n"}});
+  const auto& stated = out.machine.topology.stated;
+  ASSERT_EQ(stated.size(), 3u);
+  EXPECT_EQ(stated[0].type, std::nullopt) << "on one node the text does not tell";
+  EXPECT_EQ(stated[1].type, model::PathType::sys);
+}
+
+TEST(Folder, AmdCardsOfLspciAreGpusProcessorGraphicsAreNot) {
+  const auto names =
+      read({{"lspci.txt",
+             "00:00.0 Host bridge: Advanced Micro Devices, Inc. [AMD] Root Complex\n"
+             "07:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 (rev 02)\n"
+             "0a:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Cezanne [Radeon "
+             "Vega Series]\n24:00.0 VGA compatible controller: ASPEED Technology, Inc. ASPEED\n"}});
+  ASSERT_EQ(names.machine.topology.gpus.size(), 1u);
+  EXPECT_EQ(names.machine.topology.gpus[0].bdf, "0000:07:00.0");
+  const auto numbers =
+      read({{"lspci.txt",
+             "00:00.0 Host bridge [0600]: Advanced Micro Devices, Inc. [AMD] X [1022:1480]\n"
+             "07:00.0 VGA compatible controller [0300]: Advanced Micro Devices, Inc. [AMD/ATI] X "
+             "[1002:66a0] (rev 02)\n0a:00.0 VGA compatible controller [0300]: Advanced Micro Devices, "
+             "Inc. [AMD/ATI] X [1002:1638]\n"}});
+  ASSERT_EQ(numbers.machine.topology.gpus.size(), 1u);
+}
+
 }  // namespace
 }  // namespace topotune::discover

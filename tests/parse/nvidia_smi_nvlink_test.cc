@@ -96,5 +96,29 @@ TEST(P2p, IsNoPathMatrix) {
   EXPECT_FALSE(looks_like_nvidia_smi_p2p("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n"));
 }
 
+TEST(Nvlink, AHeadingWithoutUuidCountsWhereLinksFollow) {
+  const std::string text =
+      "GPU 0: X\nNVML: Unable to retrieve NVLink information as all links are inActive\n"
+      "GPU 1: X\n\t Link 0: 25 GB/s\n";
+  EXPECT_TRUE(looks_like_nvidia_smi_nvlink(text));
+  const auto out = parse_nvidia_smi_nvlink(text);
+  ASSERT_TRUE(out);
+  ASSERT_EQ(out->gpus.size(), 2u);
+  EXPECT_TRUE(out->gpus[0].all_inactive);
+  EXPECT_EQ(out->gpus[0].uuid, std::nullopt);
+  EXPECT_EQ(out->gpus[1].links.size(), 1u);
+  EXPECT_FALSE(looks_like_nvidia_smi_nvlink("GPU 0: X\nGPU 1: X\n\nNvidia driver version: 550\n"));
+  EXPECT_FALSE(parse_nvidia_smi_nvlink("GPU 0: X\nother\n Link 0: 25 GB/s\n"));
+}
+
+TEST(Nvlink, OnlyAnInstanceOfTheListTellsMig) {
+  const auto out = parse_nvidia_smi_nvlink(
+      "GPU 0: X (UUID: GPU-a)\n    MIG Mode\n        Current : N/A\n"
+      "GPU 1: X (UUID: GPU-b)\n  MIG 1g.5gb      Device  0: (UUID: MIG-c)\n");
+  ASSERT_EQ(out->gpus.size(), 2u);
+  EXPECT_FALSE(out->gpus[0].mig);
+  EXPECT_TRUE(out->gpus[1].mig);
+}
+
 }  // namespace
 }  // namespace topotune::parse

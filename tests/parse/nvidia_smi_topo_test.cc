@@ -482,5 +482,32 @@ TEST(NvidiaSmiTopo, LongLinesAndManyLinesCostLittle) {
   EXPECT_TRUE(parse_nvidia_smi_topo(many));
 }
 
+// A cgroup without the GPU's CPUs, Windows: the CPU list is empty, and the node is not a CPU.
+TEST(Topo, AnEmptyAffinityIsNoShiftedOne) {
+  const auto tabs = read(
+      "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+      "GPU0\t X \tNV6\tPXB\t0-7\t0\t\tN/A\n"
+      "GPU1\tNV6\t X \tSYS\t\t1\t\tN/A\n"
+      "NIC0\tPXB\tSYS\t X \t\t\t\t\n");
+  EXPECT_EQ(cpus(tabs, 1), "null");
+  EXPECT_EQ(numa(tabs, 1), 1);
+  EXPECT_EQ(warned(tabs, "truncated"), -1);
+  const auto blanks = read(
+      "        GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
+      "GPU0     X      NV6     PXB     0-7     0               N/A\n"
+      "GPU1    NV6      X      SYS             1               N/A\n"
+      "NIC0    PXB     SYS      X\n");
+  EXPECT_EQ(cpus(blanks, 0), "0-7");
+  EXPECT_EQ(cpus(blanks, 1), "null");
+  EXPECT_EQ(numa(blanks, 1), 1);
+  const auto alone = read("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t\t\tN/A\n");
+  EXPECT_EQ(cpus(alone, 0), "null");
+  EXPECT_EQ(numa(alone, 0), -7);
+  EXPECT_EQ(warned(alone, "truncated"), -1);
+  const auto old = read("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t\t1\n");
+  EXPECT_EQ(cpus(old, 0), "null");
+  EXPECT_EQ(numa(old, 0), 1);
+}
+
 }  // namespace
 }  // namespace topotune::parse

@@ -64,5 +64,12 @@ TEST(PlainText, DropsEscapesQuotesAndByteOrderMarks) {
             "Link 0");
 }
 
+TEST(Sections, ACommentedPromptIsASeparator) {
+  const auto out = split_sections("# $ nvidia-smi -L\nGPU 0: X\n# $ nvidia-smi -q\nMIG Mode\n");
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[1].command, "nvidia-smi -q");
+  EXPECT_EQ(out[1].first_line, 4);
+}
+
 }  // namespace
 }  // namespace topotune::parse

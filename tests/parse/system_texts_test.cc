@@ -256,5 +256,50 @@ TEST(DfShm, ReadsSizes) {
   EXPECT_EQ(parse_df_shm("tmpfs 65536 0 65536 0% /dev/shm\n")->bytes, 64u << 20);
 }
 
+TEST(KernelLog, IsKnownByLevelsAndInASystemLog) {
+  EXPECT_TRUE(looks_like_kernel_log("<6>[  201.650687] sysrq: x\n<1>[  201.654822] BUG: y\n"));
+  EXPECT_TRUE(looks_like_kernel_log("6,3964,206764307,-;nvidia-nvswitch2: open (major=510)\n"));
+  EXPECT_FALSE(looks_like_kernel_log("6,3964,x,-;text\n1,2;3\n<b>[1.5] html\n"));
+  const std::string system = "Aug 17 00:00:24 n systemd[1]: Finished.\n",
+                    kernel = "Aug 17 00:00:25 n kernel: x\n";
+  EXPECT_TRUE(looks_like_kernel_log(system + system + kernel)) << "other programs' lines do not count";
+  EXPECT_FALSE(looks_like_kernel_log(system)) << "nothing of the kernel is in it";
+  EXPECT_TRUE(looks_like_kernel_log(system + "Aug 17 00:00:26 n systemd-networkd[2]: ib0: Lost carrier\n"));
+}
+
+TEST(KernelLog, JoinsTheLinesOfALostGpu) {
+  const auto out = parse_kernel_log(
+      "[ 18.3] NVRM: The NVIDIA GPU 0000:b3:00.0\n         NVRM: (PCI ID: 10de:26b5) installed in this "
+      "system has\n"
+      "         NVRM: fallen off the bus and is not responding to commands.\n[ 20.0] usb 1-1: new\n"
+      "[ 21.0] NVRM: fallen off the bus and is not responding to commands.\n");
+  ASSERT_EQ(out->events.size(), 2u);
+  EXPECT_EQ(out->events[0].kind, KernelEventKind::gpu_lost);
+  EXPECT_EQ(out->events[0].bdf, "0000:b3:00.0");
+  EXPECT_EQ(out->events[0].line, 3);
+  EXPECT_EQ(kernel_event_of(out->events[0].text)->bdf, "0000:b3:00.0");
+  EXPECT_EQ(out->events[1].bdf, std::nullopt) << "of another message";
+}
+
+TEST(KernelLog, ReadsEveryKindOfStamp) {
+  EXPECT_EQ(seconds_of_stamp("[   12.5] x"), 12.5);
+  EXPECT_EQ(seconds_of_stamp("<6>[   12.5] x"), 12.5);
+  const auto of = [](const char* line) { return seconds_of_stamp(line).value_or(-1); };
+  EXPECT_EQ(of("Aug 17 06:18:06 n p: x") - of("Aug 17 06:18:01 n p: x"), 5);
+  EXPECT_EQ(of("[Sun Feb 23 16:24:18 2025] x") - of("[Sat Feb 22 16:24:18 2025] x"), 86400);
+  EXPECT_EQ(of("2025-02-23T16:25:18,123456+00:00 x") - of("2025-02-23T16:24:18,123456+00:00 x"), 60);
+  EXPECT_EQ(of("no stamp at all"), -1);
+  EXPECT_EQ(of(""), -1);
+  EXPECT_EQ(of("["), -1);
+}
+
+TEST(FabricManager, ItsLogIsKnownByItsLines) {
+  const std::string line = "[Feb 25 2025 13:59:45] [INFO] [tid 1808] multicast group 0 is freed.\n";
+  EXPECT_TRUE(looks_like_fabric_manager(line));
+  const auto log = parse_fabric_manager(line);
+  ASSERT_TRUE(log);
+  EXPECT_TRUE(log->errors.empty());
+}
+
 }  // namespace
 }  // namespace topotune::parse
