@@ -1,7 +1,7 @@
 # Parts of the program that are linked with a library which need not be where the program runs: loaded on demand from
 # beside it. Each is built when its library is here.
-function(topotune_module name source)
-  add_library(${name} MODULE ${source})
+function(topotune_module name)
+  add_library(${name} MODULE ${ARGN})
   set_target_properties(${name} PROPERTIES PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
     CXX_VISIBILITY_PRESET hidden)
   target_link_libraries(${name} PRIVATE topotune_options)
@@ -45,8 +45,8 @@ function(topotune_ucx_module name)
     message(STATUS "UCX module ${name}: no UCX")
     return()
   endif()
-  topotune_module(${name} modules/ucx_module.cc)
+  topotune_module(${name} modules/ucx_module.cc modules/ucx_run.cc modules/ucx_side.cc)
   target_include_directories(${name} SYSTEM PRIVATE ${UCP_INCLUDE})
-  target_link_libraries(${name} PRIVATE ${UCP_LIBRARY} ${UCS_LIBRARY})
+  target_link_libraries(${name} PRIVATE ${UCP_LIBRARY} ${UCS_LIBRARY} Threads::Threads)
   message(STATUS "UCX module ${name}: ${UCP_LIBRARY}")
 endfunction()
