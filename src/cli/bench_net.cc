@@ -48,14 +48,14 @@ Result<net::SuiteOptions> suite_from(const BenchOptions& options, const NetFlags
   }
   suite.tls = flags.tls, suite.devices = flags.devices, suite.window = flags.window;
   suite.streams = flags.streams;
-  if (!flags.svg.empty() && !flags.all_pairs && !options.screen)
+  if (!flags.svg.empty() && !options.all_pairs && !options.screen)
     return tl::unexpected(usage("--svg draws a matrix of hosts", "add --all-pairs or --screen"));
   suite.seconds = options.seconds;
   suite.limit_seconds = options.limit_seconds;
-  if (flags.all_pairs && options.screen)
+  if (options.all_pairs && options.screen)
     return tl::unexpected(
         usage("--all-pairs and --screen exclude each other", "--screen first: it is quicker"));
-  if (flags.all_pairs) suite.plan = net::Plan::all_pairs;
+  if (options.all_pairs) suite.plan = net::Plan::all_pairs;
   if (options.screen) suite.plan = net::Plan::screen;
   return suite;
 }
@@ -100,7 +100,7 @@ class NetRun {
     if (!options) return tl::unexpected(options.error());
     const host::LiveHost host(std::move(*options));
     std::unique_ptr<GpuMemory> gpu;
-    if (flags_.memory == "gpu") {
+    if (options_.memory == "gpu") {
       auto opened = GpuMemory::open(place.local_size ? place.local : place.rank);
       if (!opened) {
         auto error = opened.error();
@@ -237,14 +237,7 @@ void add_net_flags(CLI::App& verb, NetFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, 64))
       ->group(group);
-  verb.add_option("--memory", flags.memory, "whose memory is sent: host or gpu (net: host; gdr: both)")
-      ->check(CLI::IsMember({"host", "gpu"}))
-      ->type_name("KIND")
-      ->group(group);
   verb.add_option("--svg", flags.svg, "the matrix of hosts as a heat map")->type_name("FILE")->group(group);
-  verb.add_flag("--all-pairs", flags.all_pairs,
-                "each host with each other; --screen: with two others, and what is slow again")
-      ->group(group);
   verb.add_option("--agent", flags.agent, "starts a command on a host: AGENT HOST COMMAND (ssh)")
       ->type_name("CMD")
       ->group(group);

@@ -10,10 +10,8 @@ namespace topotune::cli {
 struct NetFlags {
   std::vector<std::string> ops;
   std::string tls, devices, agent;
-  std::string memory;  // "host", "gpu"; "": the suite's own choice
-  std::string svg;     // file of the heat map
+  std::string svg;  // file of the heat map
   int window = 32, streams = 1;
-  bool all_pairs = false;
 };
 void add_net_flags(CLI::App& verb, NetFlags& flags);
 

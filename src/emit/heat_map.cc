@@ -74,7 +74,8 @@ void cell(SvgCanvas& canvas, const Map& map, std::size_t row, std::size_t column
   canvas.begin_group(fmt::format("{} to {}: {:.3f} GB/s, {:.0f} % of the usual", map.names[row],
                                  map.names[column], found->second, 100 * found->second / usual));
   canvas.box(at, {shade.fill, "#ffffff", 1, 0, ""});
-  canvas.text(at.middle(), at.y + 16, fmt::format("{:.2f}", found->second), {11, shade.ink, "middle", false, false});
+  canvas.text(at.middle(), at.y + 16, fmt::format("{:.2f}", found->second),
+              {11, shade.ink, "middle", false, false});
   canvas.end_group();
 }
 
@@ -95,7 +96,8 @@ std::string heat_map_svg(const model::MeasurementRun& run) {
   const double usual = usual_of(map);
   const auto n = static_cast<double>(map.names.size());
   SvgCanvas canvas;
-  const std::string title = fmt::format("{}: GB/s from the row to the column, usual {:.3f}", run.suite, usual);
+  const std::string title =
+      fmt::format("{}: GB/s from the row to the column, usual {:.3f}", run.suite, usual);
   canvas.text(16, 28, title, {15, "#1f2933", "start", true, false});
   for (std::size_t i = 0; i < map.names.size(); ++i) {
     const double at = static_cast<double>(i);

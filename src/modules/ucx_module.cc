@@ -112,19 +112,20 @@ void describe(int peer, char* text, std::size_t size) {
   *text = '\0';
   const auto* const c = state->sides.front()->find(peer);
   if (c == nullptr) return;
-  std::snprintf(text, size, "%s",
-                printed([&](std::FILE* file) { ucp_ep_print_info(c->ep, file); }).c_str());
+  std::snprintf(text, size, "%s", printed([&](std::FILE* file) { ucp_ep_print_info(c->ep, file); }).c_str());
 }
 
-void start_limit(double seconds) {
-  for (const auto& side : state->sides) side->start_limit(seconds);
+void limit(double seconds) {
+  for (const auto& side : state->sides) side->limit(seconds);
 }
 
-int ping(int peer, int me, int op, std::size_t bytes, int rounds, int initiator, double limit_seconds,
-         double* mean, double* samples, char* error, std::size_t error_size) {
+int ping(int peer, int me, int op, std::size_t bytes, int rounds, double seconds, int initiator,
+         double limit_seconds, double* mean, double* samples, int* made, char* error,
+         std::size_t error_size) {
   return guarded(error, error_size, [&] {
-    start_limit(limit_seconds);
-    topotune::ucx::ping(*state->sides.front(), {peer, me, initiator != 0}, op, bytes, rounds, *mean, samples);
+    limit(limit_seconds);
+    *made = topotune::ucx::ping(*state->sides.front(), {peer, me, initiator != 0},
+                                {op, bytes, rounds, seconds}, *mean, samples);
   });
 }
 
@@ -132,7 +133,7 @@ int stream(int peer, int me, int op, std::size_t bytes, double seconds, int wind
            int initiator, double limit_seconds, TopotuneNetStream* result, char* error,
            std::size_t error_size) {
   return guarded(error, error_size, [&] {
-    start_limit(limit_seconds);
+    limit(limit_seconds);
     *result = topotune::ucx::stream(state->sides, {peer, me, initiator != 0},
                                     {op, bytes, seconds, window, direction == 1});
   });
@@ -141,7 +142,7 @@ int stream(int peer, int me, int op, std::size_t bytes, double seconds, int wind
 int verify(int peer, int me, int op, std::size_t bytes, std::uint32_t seed, int initiator,
            double limit_seconds, std::uint64_t* wrong, char* error, std::size_t error_size) {
   return guarded(error, error_size, [&] {
-    start_limit(limit_seconds);
+    limit(limit_seconds);
     *wrong = topotune::ucx::verify(*state->sides.front(), {peer, me, initiator != 0}, op, bytes, seed);
   });
 }

@@ -38,14 +38,42 @@ class Pinger {
   // Into memory that this processor cannot look at, a put is known to be there only by its flush.
   bool one_sided() const { return op_ == kGet || (op_ == kPut && !side_.is_host()); }
 
-  void loop(int rounds, double& mean, double* samples) {
+  // In portions, so that a busy machine does not make it last for minutes; the initiator ends it. Rounds
+  // made.
+  int loop(int rounds, double seconds, double& mean, double* samples) {
     if (op_ == kPut) side_.set(side_.in() + bytes_ - 1, 0, 1);
-    if (!pair_.initiator) return serve(rounds);
+    if (!pair_.initiator) return serve(), 0;
     side_.hear(c_, pair_.peer, Word::ready);
+    const int portion = (rounds + 15) / 16;
+    double spent = 0;
+    int made = 0;
+    while (made < rounds && (made == 0 || spent < seconds)) {
+      const int count = rounds - made < portion ? rounds - made : portion;
+      side_.tell(c_, pair_.me, Word::count, static_cast<std::uint64_t>(count));
+      spent += turn(made, count, samples);
+      made += count;
+    }
+    side_.tell(c_, pair_.me, Word::count, 0);
+    mean = spent / (made * ways());
+    return made;
+  }
+
+ private:
+  double ways() const { return one_sided() ? 1 : 2; }
+
+  void serve() {
+    side_.tell(c_, pair_.me, Word::ready);
+    int round = 0;
+    while (const auto count = side_.hear(c_, pair_.peer, Word::count))
+      for (std::uint64_t i = 0; i < count && !one_sided(); ++i) back(round++);
+  }
+
+  // Rounds `first` and so on at the initiator; seconds.
+  double turn(int first, int count, double* samples) {
     const double start = now();
-    const auto first = ticks();
-    auto before = first;
-    for (int i = 0; i < rounds; ++i) {
+    const auto begin = ticks();
+    auto before = begin;
+    for (int i = first; i < first + count; ++i) {
       there_and_back(i);
       if (samples == nullptr) continue;
       const auto at = ticks();
@@ -53,18 +81,9 @@ class Pinger {
       before = at;
     }
     const double seconds = now() - start;
-    const double ways = one_sided() ? 1 : 2;
-    const double per_tick = seconds / static_cast<double>(before > first ? before - first : 1);
-    for (int i = 0; samples != nullptr && i < rounds; ++i) samples[i] *= per_tick / ways;
-    mean = seconds / (rounds * ways);
-    side_.tell(c_, pair_.me, Word::over);
-  }
-
- private:
-  void serve(int rounds) {
-    side_.tell(c_, pair_.me, Word::ready);
-    for (int i = 0; i < rounds && !one_sided(); ++i) back(i);
-    side_.hear(c_, pair_.peer, Word::over);
+    const double per_tick = seconds / static_cast<double>(before > begin ? before - begin : 1);
+    for (int i = first; samples != nullptr && i < first + count; ++i) samples[i] *= per_tick / ways();
+    return seconds;
   }
 
   void there_and_back(int round) {
@@ -108,11 +127,11 @@ class Pinger {
   }
   // The last byte of what the other side puts changes with each round.
   void wait_put(unsigned char value) {
-    unsigned turns = 0;
+    Patience patience;
     const volatile unsigned char* const at = side_.in() + bytes_ - 1;
     while (*at != value) {
       side_.progress();
-      side_.look_at_the_clock(turns, "put");
+      side_.look_at_the_clock(patience, "put");
     }
   }
   static unsigned char mark(int round) { return static_cast<unsigned char>(round % 255 + 1); }
@@ -147,7 +166,7 @@ class Flow {
   void move(std::uint64_t to_send, std::uint64_t to_receive) {
     std::uint64_t sent = 0, received = 0, posted = 0;
     std::vector<Request> out(window_, nullptr), in(window_, nullptr);
-    unsigned turns = 0;
+    Patience patience;
     while (sent < to_send || received < to_receive || !side_.all_active()) {
       for (std::size_t i = 0; i < window_ && posted < to_receive; ++i) {
         if (in[i] != nullptr) continue;
@@ -164,7 +183,7 @@ class Flow {
       side_.progress();
       for (auto& request : in)
         if (request != nullptr && side_.done(request, "receive")) ++received;
-      side_.look_at_the_clock(turns, "stream");
+      side_.look_at_the_clock(patience, "stream");
     }
     for (auto& request : out) side_.wait(request, "send");
   }
@@ -245,7 +264,8 @@ void fill(const Side& side, unsigned char* to, std::size_t bytes, std::uint32_t 
   side.write(to, data.data(), bytes);
 }
 
-std::uint64_t wrong_bytes(const Side& side, const unsigned char* from, std::size_t bytes, std::uint32_t seed) {
+std::uint64_t wrong_bytes(const Side& side, const unsigned char* from, std::size_t bytes,
+                          std::uint32_t seed) {
   std::vector<unsigned char> data(bytes);
   side.read(data.data(), from, bytes);
   std::uint64_t wrong = 0;
@@ -255,12 +275,12 @@ std::uint64_t wrong_bytes(const Side& side, const unsigned char* from, std::size
 
 }  // namespace
 
-void ping(Side& side, Pair pair, int op, std::size_t bytes, int rounds, double& mean, double* samples) {
-  Pinger pinger(side, pair, op, bytes);
+int ping(Side& side, Pair pair, const PingPlan& plan, double& mean, double* samples) {
+  Pinger pinger(side, pair, plan.op, plan.bytes);
   double ignored = 0;
-  pinger.loop(rounds / 10 + 1, ignored, nullptr);
-  pinger.loop(rounds, mean, nullptr);
-  pinger.loop(rounds, ignored, samples);
+  pinger.loop(plan.rounds / 10 + 1, plan.seconds / 4, ignored, nullptr);
+  pinger.loop(plan.rounds, plan.seconds, mean, nullptr);
+  return pinger.loop(plan.rounds, plan.seconds, ignored, samples);
 }
 
 TopotuneNetStream stream(const std::vector<std::unique_ptr<Side>>& sides, Pair pair, const StreamPlan& plan) {
@@ -268,7 +288,8 @@ TopotuneNetStream stream(const std::vector<std::unique_ptr<Side>>& sides, Pair p
   auto& c = side.connection(pair.peer);
   TopotuneNetStream result{};
   if (!pair.initiator) {
-    while (const auto count = side.hear(c, pair.peer, Word::count)) result = run_all(sides, pair, plan, count);
+    while (const auto count = side.hear(c, pair.peer, Word::count))
+      result = run_all(sides, pair, plan, count);
     return result;
   }
   std::uint64_t count = 4;

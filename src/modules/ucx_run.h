@@ -15,8 +15,15 @@ struct Pair {
   bool initiator = false;
 };
 
-// `mean`: seconds of one way without clocks in the loop; `samples`: `rounds` of them, of single ones.
-void ping(Side& side, Pair pair, int op, std::size_t bytes, int rounds, double& mean, double* samples);
+struct PingPlan {
+  int op = 0;
+  std::size_t bytes = 0;
+  int rounds = 0;
+  double seconds = 0;  // enough, even when the rounds are not all made
+};
+// At the initiator: how many of the rounds were made. `mean`: seconds of one way without clocks in the loop;
+// `samples`: of single ones, room for all rounds.
+int ping(Side& side, Pair pair, const PingPlan& plan, double& mean, double* samples);
 
 struct StreamPlan {
   int op = kTag;

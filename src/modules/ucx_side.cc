@@ -14,8 +14,8 @@ struct Note {
 };
 
 const char* name_of(std::uint32_t word) {
-  static const char* const names[] = {"nothing", "ready", "count", "sent", "received", "over"};
-  return word < 6 ? names[word] : "unknown";
+  static const char* const names[] = {"nothing", "ready", "count", "sent", "received"};
+  return word < 5 ? names[word] : "unknown";
 }
 
 void append(std::vector<unsigned char>& blob, const void* data, std::size_t bytes) {
@@ -58,8 +58,11 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-void Side::late(const char* what) {
-  throw Failure{std::string(what) + ": the other side did not answer in time"};
+void Side::long_wait(Patience& patience, const char* what) const {
+  const double at = now();
+  if (patience.since == 0) patience.since = at;
+  if (at - patience.since > limit_)
+    throw Failure{std::string(what) + ": the other side did not answer in time"};
 }
 
 bool Side::done_later(Request& request, const char* what) const {
@@ -147,8 +150,9 @@ void Side::open_context(const TopotuneNetSetup& setup) {
   attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   ok(ucp_context_query(context_, &attributes), "ucp_context_query");
   if ((attributes.memory_types & (std::uint64_t{1} << UCS_MEMORY_TYPE_CUDA)) == 0)
-    throw Failure{"this UCX knows no GPU memory: built without CUDA, or its cuda_copy transport is not "
-                  "among those chosen"};
+    throw Failure{
+        "this UCX knows no GPU memory: built without CUDA, or its cuda_copy transport is not "
+        "among those chosen"};
 }
 
 void Side::open_worker() {

@@ -24,14 +24,20 @@ double now();
 struct Connection {
   ucp_ep_h ep = nullptr;
   ucp_rkey_h rkey = nullptr;
-  std::uint64_t memory = 0;            // of the peer: its receive half
+  std::uint64_t memory = 0;           // of the peer: its receive half
   std::uint32_t told = 0, heard = 0;  // control messages so far: both sides count alike
 };
 
 // What a control message is about.
-enum class Word : std::uint32_t { ready = 1, count, sent, received, over };
+enum class Word : std::uint32_t { ready = 1, count, sent, received };
 
 using Request = ucs_status_ptr_t;
+
+// One wait: how often it looked, and since when, once that was more than a moment.
+struct Patience {
+  unsigned turns = 0;
+  double since = 0;
+};
 
 // This process's end of one connection to each peer: a worker, its memory, and what was sent and received.
 // Used by one thread at a time.
@@ -50,21 +56,22 @@ class Side {
   Connection& connection(int peer);
   const Connection* find(int peer) const;
 
-  void start_limit(double seconds) { deadline_ = now() + seconds; }
+  // Of each wait that follows.
+  void limit(double seconds) { limit_ = seconds; }
   void progress() { ucp_worker_progress(worker_); }
   // Every so often: has the time run out?
-  void look_at_the_clock(unsigned& turns, const char* what) const {
-    if ((++turns & 0x3ff) == 0 && now() > deadline_) late(what);
+  void look_at_the_clock(Patience& patience, const char* what) const {
+    if ((++patience.turns & 0x3ff) == 0) long_wait(patience, what);
   }
   bool done(Request& request, const char* what) const {
     if (request == nullptr) return true;
     return done_later(request, what);
   }
   void wait(Request request, const char* what) {
-    unsigned turns = 0;
+    Patience patience;
     while (!done(request, what)) {
       progress();
-      look_at_the_clock(turns, what);
+      look_at_the_clock(patience, what);
     }
   }
 
@@ -85,15 +92,15 @@ class Side {
   }
   void flush(const Connection& c) { wait(ucp_ep_flush_nbx(c.ep, &kPlain), "flush"); }
 
-  // Active messages are counted from the start of the process, never from "now": the first ones of a phase may
-  // arrive together with the control message that begins it.
+  // Active messages are counted from the start of the process, never from "now": the first ones of a phase
+  // may arrive together with the control message that begins it.
   void expect_active(std::uint64_t more) { active_due_ += more; }
   bool all_active() const { return active_arrived_ >= active_due_; }
   void wait_active() {
-    unsigned turns = 0;
+    Patience patience;
     while (!all_active()) {
       progress();
-      look_at_the_clock(turns, "active message");
+      look_at_the_clock(patience, "active message");
     }
   }
 
@@ -119,7 +126,7 @@ class Side {
   }
   bool copied_in(unsigned char* to, const void* from, std::size_t bytes) const;
   bool done_later(Request& request, const char* what) const;
-  [[noreturn]] static void late(const char* what);
+  void long_wait(Patience& patience, const char* what) const;
   void open_context(const TopotuneNetSetup& setup);
   void open_worker();
   void open_memory(std::size_t bytes);
@@ -134,7 +141,7 @@ class Side {
   unsigned char* memory_ = nullptr;  // what is sent, then what is received
   std::map<int, Connection> peers_;
   std::uint64_t active_arrived_ = 0, active_due_ = 0;
-  double deadline_ = 0;
+  double limit_ = 0;
 };
 
 }  // namespace topotune::ucx

@@ -5,15 +5,15 @@
 
 // The C interface between the program and libtopotune-ucx.so, which alone is linked with UCX. Functions
 // return 0, or another number and a text in `error`. One thread calls. In ping, stream and verify two
-// processes take part, one of them as the initiator; nothing waits longer than `limit_seconds`. Between calls
-// `progress` must be called again and again until the other process has returned from the same call too: what
-// this one sent last may still lie in UCX's queues.
+// processes take part, one of them as the initiator; no wait for the other lasts longer than `limit_seconds`.
+// Between calls `progress` must be called again and again until the other process has returned from the same
+// call too: what this one sent last may still lie in UCX's queues.
 extern "C" {
 
 // Memory that is not the host's: a GPU's.
 struct TopotuneNetMemory {
   void* self;
-  int (*use)(void* self);  // the calling thread will work with it; 0: it may
+  int (*use)(void* self);                            // the calling thread will work with it; 0: it may
   void* (*allocate)(void* self, std::size_t bytes);  // null: none
   void (*release)(void* self, void* memory);
   // 0: copied. By any thread that has called `use`.
@@ -48,12 +48,13 @@ struct TopotuneNet {
   int (*connect)(int peer, const void* data, std::size_t size, char* error, std::size_t error_size);
   // What UCX says of the connection, as it prints endpoints; after the first message.
   void (*describe)(int peer, char* text, std::size_t size);
-  // One message there and back, `rounds` times. op: 0 tag, 1 active message, 2 put, 3 get (the initiator
-  // reads). The initiator's `mean` is the time of one way (get: of one read; put into memory that is not the
-  // host's: until it is there) over a loop without clocks in it; `samples` (rounds of them) are single ones
-  // from a second loop.
-  int (*ping)(int peer, int me, int op, std::size_t bytes, int rounds, int initiator, double limit_seconds,
-              double* mean, double* samples, char* error, std::size_t error_size);
+  // One message there and back, `rounds` times, fewer when that takes longer than `seconds`; `made` is how
+  // many. op: 0 tag, 1 active message, 2 put, 3 get (the initiator reads). The initiator's `mean` is the time
+  // of one way (get: of one read; put into memory that is not the host's: until it is there) over a loop
+  // without clocks in it; `samples` (room for `rounds`) are single ones from a second loop.
+  int (*ping)(int peer, int me, int op, std::size_t bytes, int rounds, double seconds, int initiator,
+              double limit_seconds, double* mean, double* samples, int* made, char* error,
+              std::size_t error_size);
   // Messages one after the other for about `seconds`, at most `window` under way in each stream. direction: 0
   // initiator to the other, 1 both at once.
   int (*stream)(int peer, int me, int op, std::size_t bytes, double seconds, int window, int direction,

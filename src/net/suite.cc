@@ -26,8 +26,8 @@ std::string boot_id(const host::Host& host) {
   return id && !id->empty() ? *id : peers::host_name();
 }
 
-// The processes of the job, while UCX works on: what this process sent last may still lie in UCX's queues, and a
-// process that waits here would never send it.
+// The processes of the job, while UCX works on: what this process sent last may still lie in UCX's queues,
+// and a process that waits here would never send it.
 class WorkingPeers : public peers::Peers {
  public:
   explicit WorkingPeers(peers::Peers& peers) : peers_(peers) {}
@@ -164,8 +164,9 @@ class Suite {
     const double mean = std::max((*first)[static_cast<std::size_t>(cell.a)][0], 1e-8);
     cell.wrong = static_cast<std::uint64_t>((*first)[0][1] + (*first)[1][1]);
     const int rounds = static_cast<int>(std::clamp(options_.seconds / (2 * mean), 16.0, 50000.0));
-    const auto pings =
-        together(numbers_of(named(other, ucx_->ping(other, op, bytes, rounds, begins)), begins), "latencies");
+    const auto pings = together(
+        numbers_of(named(other, ucx_->ping(other, op, bytes, rounds, 4 * options_.seconds, begins)), begins),
+        "latencies");
     if (!pings) return tl::unexpected(pings.error());
     const auto& got = (*pings)[static_cast<std::size_t>(cell.a)];
     cell.mean = got[0];
@@ -190,7 +191,7 @@ class Suite {
     const auto seed = 0x1234u + static_cast<std::uint32_t>(bytes);
     const auto wrong = named(other, ucx_->verify(other, op, bytes, seed, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = named(other, ucx_->ping(other, op, bytes, 10, begins));
+    const auto pinged = named(other, ucx_->ping(other, op, bytes, 10, options_.seconds, begins));
     if (!pinged) return tl::unexpected(pinged.error());
     // The median: one turn of the scheduler in ten must not decide how many are measured.
     return Numbers{measure::median_of(pinged->samples).value_or(0), static_cast<double>(*wrong)};
@@ -288,7 +289,7 @@ class Suite {
     const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
     const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, begins));
+    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, options_.seconds, begins));
     if (!pinged) return tl::unexpected(pinged.error());
     // There, and back: a host may be slow in one direction only.
     const double seconds = std::min(options_.seconds, 0.2);
@@ -512,12 +513,12 @@ std::string pair_text(const Outcome& outcome, const SuiteOptions& options) {
   std::optional<Op> op;
   for (const auto& c : outcome.cells) {
     if (op != c.op) {
-      out +=
-          fmt::format("{}{} between {} and {}, {}: {}{}{}; one way in us, bandwidth of one direction in GB/s\n",
-                      out.empty() ? "" : "\n", name_of(c.op), end_name(outcome, c.a), end_name(outcome, c.b),
-                      outcome.library, c.lanes.empty() ? "transport unknown" : c.lanes,
-                      options.streams > 1 ? fmt::format(", {} streams", options.streams) : "",
-                      options.gpu_memory == nullptr ? "" : ", memory of " + options.memory);
+      out += fmt::format(
+          "{}{} between {} and {}, {}: {}{}{}; one way in us, bandwidth of one direction in GB/s\n",
+          out.empty() ? "" : "\n", name_of(c.op), end_name(outcome, c.a), end_name(outcome, c.b),
+          outcome.library, c.lanes.empty() ? "transport unknown" : c.lanes,
+          options.streams > 1 ? fmt::format(", {} streams", options.streams) : "",
+          options.gpu_memory == nullptr ? "" : ", memory of " + options.memory);
       out +=
           fmt::format("{:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>5}  {}\n", "bytes", "mean",
                       "p50", "p99", "p99.9", "max", "one way", "both", "messages/s", "CPUs", "data");

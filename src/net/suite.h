@@ -24,7 +24,7 @@ struct SuiteOptions {
   int window = 32;                    // messages under way in each stream
   int streams = 1;                    // connections at the same time
   std::string tls, devices;
-  std::string memory = "host";                       // or the GPU of this process: "GPU0"
+  std::string memory = "host";                    // or the GPU of this process: "GPU0"
   const TopotuneNetMemory* gpu_memory = nullptr;  // then not null; outlives the suite
   double limit_seconds = 60;
 };

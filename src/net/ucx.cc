@@ -51,7 +51,8 @@ Result<std::unique_ptr<Ucx>> Ucx::open(const UcxOptions& options, int me) {
   module->resources(resources.data(), resources.size());
   if (const auto absent = absent_transport(options.tls, resources.data())) {
     return tl::unexpected(with_hint(
-        fail(Errc::unsupported, "UCX has no transport '{}' here; it has {}", printable(*absent), resources.data()),
+        fail(Errc::unsupported, "UCX has no transport '{}' here; it has {}", printable(*absent),
+             resources.data()),
         "rc, dc and ud need an InfiniBand or RoCE device and a UCX built for it; ucx_info -d lists them"));
   }
   Text error{};
@@ -61,8 +62,9 @@ Result<std::unique_ptr<Ucx>> Ucx::open(const UcxOptions& options, int me) {
     module->close();
     const std::string text = error.data();
     const auto code = text.find("knows no GPU memory") == std::string::npos ? Errc::io : Errc::unsupported;
-    return tl::unexpected(with_hint(
-        fail(code, "UCX: {}", text), fmt::format("UCX has {} here; --tls and --devices choose", resources.data())));
+    return tl::unexpected(
+        with_hint(fail(code, "UCX: {}", text),
+                  fmt::format("UCX has {} here; --tls and --devices choose", resources.data())));
   }
   return std::unique_ptr<Ucx>(new Ucx(*module, me, options.limit_seconds));
 }
@@ -96,13 +98,15 @@ std::string Ucx::lanes(int peer) const {
   return lanes_in(text.data());
 }
 
-Result<Ucx::Ping> Ucx::ping(int peer, Op op, std::size_t bytes, int rounds, bool initiator) {
+Result<Ucx::Ping> Ucx::ping(int peer, Op op, std::size_t bytes, int rounds, double seconds, bool initiator) {
   Ping out;
   out.samples.resize(static_cast<std::size_t>(rounds));
   Text error{};
-  if (module_.ping(peer, me_, static_cast<int>(op), bytes, rounds, initiator ? 1 : 0, limit_, &out.mean,
-                   out.samples.data(), error.data(), error.size()) != 0)
+  int made = 0;
+  if (module_.ping(peer, me_, static_cast<int>(op), bytes, rounds, seconds, initiator ? 1 : 0, limit_,
+                   &out.mean, out.samples.data(), &made, error.data(), error.size()) != 0)
     return failed(error);
+  out.samples.resize(static_cast<std::size_t>(made));
   return out;
 }
 

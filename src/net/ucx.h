@@ -26,8 +26,8 @@ struct UcxOptions {
 // UCX by its module. One of two processes is the initiator; both call the same function at the same time.
 class Ucx {
  public:
-  // not_found: no module or no UCX here; unsupported: another version of the module, a transport or memory that
-  // is not here; io: UCX's words.
+  // not_found: no module or no UCX here; unsupported: another version of the module, a transport or memory
+  // that is not here; io: UCX's words.
   static Result<std::unique_ptr<Ucx>> open(const UcxOptions& options, int me);
   ~Ucx();
   Ucx(const Ucx&) = delete;
@@ -45,7 +45,8 @@ class Ucx {
     double mean = 0;              // seconds of one way (get: of one read), without clocks in the loop
     std::vector<double> samples;  // single ones
   };
-  Result<Ping> ping(int peer, Op op, std::size_t bytes, int rounds, bool initiator);
+  // At most `rounds`, fewer when they take longer than `seconds`.
+  Result<Ping> ping(int peer, Op op, std::size_t bytes, int rounds, double seconds, bool initiator);
   struct Stream {
     double gbytes_per_s = 0;  // of one direction
     double messages_per_s = 0;
@@ -63,8 +64,8 @@ class Ucx {
   double limit_;
 };
 
-// A name of UCX_TLS that no resource ("tcp/eth0 rc_mlx5/mlx5_0:1 ...") answers to; nothing where all are here or
-// names are excluded (^).
+// A name of UCX_TLS that no resource ("tcp/eth0 rc_mlx5/mlx5_0:1 ...") answers to; nothing where all are here
+// or names are excluded (^).
 std::optional<std::string> absent_transport(const std::string& tls, const std::string& resources);
 
 // The lanes in what ucp_ep_print_info prints: "tcp/e0", "posix/memory cma/memory".
