@@ -21,8 +21,9 @@ allowed() {
     coll) echo coll peers measure model base ;;
     cuda) echo cuda coll measure host model base data ;;
     mpi) echo mpi coll peers measure host model base ;;
-    modules) echo modules mpi net coll base ;;
+    modules) echo modules mpi net gdr coll base ;;
     net) echo net coll peers measure host model base ;;
+    gdr) echo gdr cuda coll measure host model base ;;
     nccl) echo nccl cuda coll peers measure parse host model base ;;
     tune) echo tune coll measure model base ;;
     mixed) echo mixed coll peers measure host parse model base ;;

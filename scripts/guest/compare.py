@@ -84,6 +84,27 @@ def check_plan():
     same("CPUs of the ranks", ["0-1", "0-1", "2-3", "2-3"], masks)
 
 
+def check_gdr():
+    """Writes and reads of every pair arrived right; a software device has no expected value."""
+    gdr = document("gdr")
+    results = {(r["name"], r["params"].get("src"), r["params"].get("dst")): r for r in gdr.get("results", [])}
+    for src, dst in (("mlx5_0:1", "mlx5_0:1"), ("mlx5_1:1", "mlx5_1:1"), ("mlx5_0:1", "mlx5_1:1")):
+        for name in ("gdr.write", "gdr.read", "gdr.latency.write", "gdr.latency.read"):
+            r = results.pop((name, src, dst), None)
+            if r is None or r["status"] not in ("ok", "noisy") or not r["verified"] or not r["median"] > 0:
+                BAD.append("gdr: %s %s -> %s: %r" % (name, src, dst, r))
+            elif r["expected"] is not None or r["extra"]["registered_by"] != "address":
+                BAD.append("gdr: %s %s -> %s: expected %r, registered by %r" % (name, src, dst, r["expected"], r["extra"]))
+    same("other results of gdr", [], sorted(results))
+    if text("gdr.status").strip() not in ("0", "1", "3"):  # 1, 3: some or all noisy, as emulated processors are
+        BAD.append("gdr: status %s: %s" % (text("gdr.status"), text("gdr.err")[:300]))
+    if "verified" not in text("gdr_self.out") or "gdr.read" not in text("gdr_self.out"):
+        BAD.append("gdr as text: " + text("gdr_self.out")[:300])
+    same("status of gdr without such a device", "3", text("gdr_none.status").strip())
+    if "no active RDMA port among those named: mlx5_0:1 ACTIVE" not in text("gdr_none.out"):
+        BAD.append("gdr without such a device: " + text("gdr_none.out")[:300])
+
+
 def main():
     show = document("show")
     check_topology(show)
@@ -105,9 +126,10 @@ def main():
         BAD.append("capture: the RDMA class was not recorded")
     same("status of capture", "0", text("capture.status").strip())
     check_plan()
+    check_gdr()
     for line in BAD:
         print("guest: " + line)
-    print("guest: %d checks failed" % len(BAD) if BAD else "guest: live show, check, capture, plan, apply, undo and run agree with the machine")
+    print("guest: %d checks failed" % len(BAD) if BAD else "guest: live show, check, capture, plan, apply, undo, run and gdr agree with the machine")
     return 1 if BAD else 0
 
 

@@ -29,6 +29,31 @@ setpci -s 20:00.0 ECAP_ACS+0x6.w=0x00 || exit 12
 run show_hidden show --json
 ibv_devinfo >$O/ibv_devinfo.txt 2>&1
 
+# RDMA writes and reads through soft-RoCE: each device with itself, and mlx5_0 with mlx5_1, whose packets must leave by
+# the one NIC and come in by the other: each has a routing table of its own, and local addresses come last. All four
+# hang on one wire: only the NIC that has an address may answer for it.
+net=/proc/sys/net/ipv4/conf
+for k in 0 1 2 3; do
+  echo 1 >$net/nic$k/accept_local
+  echo 0 >$net/nic$k/rp_filter
+  echo 1 >$net/nic$k/arp_ignore
+  echo 2 >$net/nic$k/arp_announce
+done
+for k in 0 1; do
+  /usr/bin/ip route add 10.77.0.0/24 dev nic$k src 10.77.0.1$k table 10$k
+  /usr/bin/ip rule add pref 90$k from 10.77.0.1$k to 10.77.0.1$k lookup local
+  /usr/bin/ip rule add pref 100$k oif nic$k to 10.77.0.0/24 lookup 10$k
+  /usr/bin/ip rule add pref 110$k iif lo from 10.77.0.1$k to 10.77.0.1$((1 - k)) lookup 10$k
+done
+/usr/bin/ip rule add pref 2000 lookup local
+/usr/bin/ip rule del pref 0
+run gdr bench gdr --memory host mlx5_0 mlx5_1 --bytes 64K --time 0.05 --limit 40 --json
+/usr/bin/ip rule add pref 0 lookup local
+/usr/bin/ip rule del pref 2000
+for k in 0 1; do for pref in 90$k 100$k 110$k; do /usr/bin/ip rule del pref $pref; done; done
+run gdr_self bench gdr --memory host mlx5_2 --bytes 4K --time 0.05 --limit 40
+run gdr_none bench gdr --memory host nosuch_0
+
 # plan, apply, verify, undo: with what discovery finds, then ACS, MTU and an interrupt by a plan of our own. Everything is as
 # before afterwards.
 irq=$(ls /sys/bus/pci/devices/0000:23:00.0/msi_irqs 2>/dev/null | head -n 1)

@@ -23,6 +23,8 @@ cp "$kroot/lib/modules/$version"/modules.{builtin,order} "$root/lib/modules/$ver
 depmod -b "$root" "$version"
 for program in bash ip rdma lspci setpci ibv_devinfo; do cp -L "$(PATH=$PATH:/usr/sbin:/sbin command -v $program)" "$root/usr/bin/"; done
 cp -L "$binary" "$root/usr/bin/topotune"
+verbs=$(dirname "$binary")/libtopotune-verbs.so
+[ ! -f "$verbs" ] || cp "$verbs" "$root/usr/bin/"
 mkdir -p "$root/etc/libibverbs.d"
 cp "$lib"/libibverbs/librxe-rdmav*.so "$root$lib/libibverbs/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"

@@ -7,9 +7,13 @@
 #include "cli/bench_frame.h"
 #include "cli/fingerprint.h"
 #include "cli/input.h"
+#include "cli/net_memory.h"
 #include "cli/remote.h"
+#include "emit/heat_map.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
+#include "host/live_host.h"
+#include "host/options.h"
 #include "launch/meeting.h"
 #include "net/suite.h"
 
@@ -43,20 +47,24 @@ Result<net::SuiteOptions> suite_from(const BenchOptions& options, const NetFlags
     suite.pair_bytes = suite.sizes.back();
   }
   suite.tls = flags.tls, suite.devices = flags.devices, suite.window = flags.window;
+  suite.streams = flags.streams;
+  if (!flags.svg.empty() && !options.all_pairs && !options.screen)
+    return tl::unexpected(usage("--svg draws a matrix of hosts", "add --all-pairs or --screen"));
   suite.seconds = options.seconds;
   suite.limit_seconds = options.limit_seconds;
-  if (flags.all_pairs && options.screen)
+  if (options.all_pairs && options.screen)
     return tl::unexpected(
         usage("--all-pairs and --screen exclude each other", "--screen first: it is quicker"));
-  if (flags.all_pairs) suite.plan = net::Plan::all_pairs;
+  if (options.all_pairs) suite.plan = net::Plan::all_pairs;
   if (options.screen) suite.plan = net::Plan::screen;
   return suite;
 }
 
 class NetRun {
  public:
-  NetRun(const BenchOptions& options, const JobFlags& job, const Globals& globals, net::SuiteOptions suite)
-      : options_(options), globals_(globals), suite_(std::move(suite)), progress_(globals) {
+  NetRun(const BenchOptions& options, const NetFlags& flags, const JobFlags& job, const Globals& globals,
+         net::SuiteOptions suite)
+      : options_(options), flags_(flags), globals_(globals), suite_(std::move(suite)), progress_(globals) {
     job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
     run_.suite = "net";
     run_.date = utc_now();
@@ -81,12 +89,33 @@ class NetRun {
     hooks.stop = [] { return interrupted(); };
     hooks.progress = [this](const std::string& step) { progress_(step); };
     const measure::Session session(measure::Policy(), hooks);
-    const auto measured = net::run_suite(*peers_, suite_, session, outcome_);
+    const auto measured = measure(session, *place);
     progress_.clear();
     return finish(measured, place->rank);
   }
 
  private:
+  Result<void> measure(const measure::Session& session, const launch::JobPlace& place) {
+    auto options = host::live_options_from_environment(globals_.sysroot);
+    if (!options) return tl::unexpected(options.error());
+    const host::LiveHost host(std::move(*options));
+    std::unique_ptr<GpuMemory> gpu;
+    if (options_.memory == "gpu") {
+      auto opened = GpuMemory::open(place.local_size ? place.local : place.rank);
+      if (!opened) {
+        auto error = opened.error();
+        error.code = Errc::unsupported;
+        error.text = "memory of a GPU: " + error.text;
+        peers_->fail_all(error);
+        return tl::unexpected(error);
+      }
+      gpu = std::move(*opened);
+      suite_.memory = gpu->gpu();
+      suite_.gpu_memory = gpu->hooks();
+    }
+    return net::run_suite(*peers_, suite_, session, host, outcome_);
+  }
+
   int lost(const Error& error, int rank) {
     if (rank != 0 || error.code == Errc::usage) return report(error);
     add_failure(error);
@@ -124,6 +153,11 @@ class NetRun {
     run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
     run_.machine.emplace_back("ranks", std::to_string(peers_->size()));
     run_.machine.emplace_back("met_by", peers_->how());
+    if (!flags_.svg.empty()) {
+      auto globals = globals_;
+      globals.output = flags_.svg;
+      if (const int written = write_result(globals, emit::heat_map_svg(run_)); written != kOk) return written;
+    }
     return write(root_gone ? ".rank1" : "");
   }
 
@@ -154,6 +188,7 @@ class NetRun {
   }
 
   const BenchOptions& options_;
+  const NetFlags& flags_;
   const Globals& globals_;
   net::SuiteOptions suite_;
   Progress progress_;
@@ -198,9 +233,11 @@ void add_net_flags(CLI::App& verb, NetFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       ->group(group);
-  verb.add_flag("--all-pairs", flags.all_pairs,
-                "each host with each other; --screen: with two others, and what is slow again")
+  verb.add_option("--streams", flags.streams, "connections at the same time, each with its own thread (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64))
       ->group(group);
+  verb.add_option("--svg", flags.svg, "the matrix of hosts as a heat map")->type_name("FILE")->group(group);
   verb.add_option("--agent", flags.agent, "starts a command on a host: AGENT HOST COMMAND (ssh)")
       ->type_name("CMD")
       ->group(group);
@@ -211,7 +248,7 @@ int bench_net(const BenchOptions& options, const NetFlags& flags, const JobFlags
   auto suite = suite_from(options, flags);
   if (!suite) return report(suite.error());
   if (!options.gpus.empty() && !job.rank) return on_hosts(options, flags, globals);
-  NetRun run(options, job, globals, std::move(*suite));
+  NetRun run(options, flags, job, globals, std::move(*suite));
   return run.go();
 }
 

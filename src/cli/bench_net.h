@@ -10,8 +10,8 @@ namespace topotune::cli {
 struct NetFlags {
   std::vector<std::string> ops;
   std::string tls, devices, agent;
-  int window = 32;
-  bool all_pairs = false;
+  std::string svg;  // file of the heat map
+  int window = 32, streams = 1;
 };
 void add_net_flags(CLI::App& verb, NetFlags& flags);
 

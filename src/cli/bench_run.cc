@@ -9,9 +9,11 @@
 #include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/record.h"
+#include "cli/remote.h"
 #include "cuda/suite.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
+#include "gdr/suite.h"
 #include "host/redact.h"
 #include "measure/expected.h"
 #include "measure/judge.h"
@@ -61,9 +63,13 @@ class Run {
 
   bool wants(std::string_view suite) const { return options_.suite == suite || options_.suite == "all"; }
   Result<cuda::SuiteOptions> suite_options() const;
+  Result<gdr::SuiteOptions> gdr_options() const;
+  void gdr_suite();
+  void net_suite();
   void take_capture();
   void check(const Input& input);
   std::optional<measure::Pinned> beside_gpu() const;
+  std::string gpu_id(const std::string& bdf) const;  // "" unknown
   void gpu_suites();
   void begin_suite();
   void moments(std::vector<model::GpuMoment>& out);
@@ -87,6 +93,7 @@ class Run {
   std::optional<cuda::Nvml> nvml_;
   std::optional<model::MeasurementRun> baseline_;
   cuda::SuiteOptions suite_options_;
+  gdr::SuiteOptions gdr_options_;
 };
 
 std::optional<cuda::KernelCopy> kernel_from(const std::string& text) {
@@ -112,6 +119,7 @@ Error usage(std::string text, std::string hint) {
 
 Result<cuda::SuiteOptions> Run::suite_options() const {
   cuda::SuiteOptions out;
+  if (options_.suite == "gdr") return out;
   for (const auto& name : options_.gpus) {
     const std::string number = name.starts_with("GPU") ? name.substr(3) : name;
     if (!parse_int<unsigned>(number))
@@ -148,6 +156,70 @@ Result<cuda::SuiteOptions> Run::suite_options() const {
   out.sms = options_.sms;
   out.screen = options_.screen;
   return out;
+}
+
+Result<gdr::SuiteOptions> Run::gdr_options() const {
+  gdr::SuiteOptions out;
+  out.host = options_.memory != "gpu";
+  out.gpu = options_.memory != "host";
+  out.all_pairs = options_.all_pairs;
+  out.limit_seconds = options_.limit_seconds / 2;  // before the watchdog: it tells more
+  if (options_.suite != "gdr") {
+    out.sizes = {std::size_t{1} << 20};
+    return out;
+  }
+  for (const auto& word : options_.gpus) {
+    const bool number = parse_int<unsigned>(word).has_value();
+    if (number || word.starts_with("GPU"))
+      out.gpus.push_back(number ? "GPU" + word : word);
+    else
+      out.nics.push_back(word);
+  }
+  if (options_.bytes.empty()) return out;
+  out.sizes.clear();
+  for (const auto part : split(options_.bytes, ',')) {
+    const auto size = size_from(part);
+    if (!size || *size > (std::size_t{1} << 30))
+      return tl::unexpected(usage(fmt::format("bench gdr: '{}' is no size", printable(part)),
+                                  "such as 8, 64K, 1M, at most 1G"));
+    out.sizes.push_back(*size);
+  }
+  return out;
+}
+
+// GPU memory beside the NICs, as far as CUDA shows GPUs here.
+void Run::gdr_suite() {
+  std::unique_ptr<cuda::Machine> gpus;
+  std::string why = "not asked for";
+  if (gdr_options_.gpu) {
+    auto opened = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+    if (opened)
+      gpus = std::move(*opened);
+    else
+      why = opened.error().text;
+  }
+  gdr::run_gdr({session_, machine_, gpus.get(), why, gdr_options_});
+}
+
+// `bench net` between two processes of this machine, as the command alone does it.
+void Run::net_suite() {
+  session_.step("net between two processes");
+  Remote remote{{"localhost", "localhost"},
+                {},
+                {"bench", "net", "--json", "--quiet", "--bytes", "8,4096,1M", "--time",
+                 fmt::format("{}", std::min(options_.seconds, 0.2)), "--limit", "10"},
+                options_.limit_seconds};
+  const auto done = run_on_hosts(remote);
+  const auto run = done ? parse::parse_measurement_run(done->text) : tl::unexpected(done.error());
+  if (!run) {
+    model::Measurement m;
+    m.name = "net";
+    m.unit = "seconds";
+    return session_.fail(std::move(m), run.error().text);
+  }
+  for (const auto& m : run->results) session_.add(m);
+  for (const auto& m : run->models) session_.add(m);
+  for (const auto& j : run->judgements) session_.judge(j.severity, j.subject, j.text);
 }
 
 std::string Run::document(const model::MeasurementRun& run) const {
@@ -209,8 +281,9 @@ void Run::check(const Input& input) {
 
 // Each suite that was asked for takes an equal share of the bar.
 void Run::begin_suite() {
-  const auto count = static_cast<double>(std::ranges::count_if(
-      std::initializer_list<const char*>{"numa", "host", "p2p"}, [&](const char* suite) { return wants(suite); }));
+  const auto count = static_cast<double>(
+      std::ranges::count_if(std::initializer_list<const char*>{"numa", "host", "p2p", "gdr", "net"},
+                            [&](const char* suite) { return wants(suite); }));
   const double from = static_cast<double>(suites_begun_++) / count;
   session_.begin_share(from, from + 1 / count);
 }
@@ -243,6 +316,12 @@ std::optional<measure::Pinned> Run::beside_gpu() const {
   return std::optional<measure::Pinned>(std::in_place, *node->cpus);
 }
 
+std::string Run::gpu_id(const std::string& bdf) const {
+  const auto& gpus = machine_.topology.gpus;
+  const auto found = std::ranges::find(gpus, std::optional(bdf), &model::Gpu::bdf);
+  return found == gpus.end() ? std::string() : found->id;
+}
+
 void Run::waive_gpus(const std::string& why) {
   for (const std::string suite : {"host", "p2p"}) {
     if (!wants(suite)) continue;
@@ -257,12 +336,7 @@ void Run::gpu_suites() {
   if (auto nvml = cuda::Nvml::open()) nvml_ = *nvml;
   moments(run_.before);
   session_.step("opening the GPUs");
-  const auto id_of = [&](const std::string& bdf) {
-    const auto& gpus = machine_.topology.gpus;
-    const auto found = std::ranges::find(gpus, std::optional(bdf), &model::Gpu::bdf);
-    return found == gpus.end() ? std::string() : found->id;
-  };
-  const auto machine = cuda::open_machine(id_of);
+  const auto machine = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
   if (!machine) return waive_gpus(machine.error().text);
   for (const auto& absent : (*machine)->absent) {
     model::Measurement m;
@@ -320,6 +394,9 @@ int Run::go() {
   auto options = suite_options();
   if (!options) return report(options.error());
   suite_options_ = *options;
+  const auto gdr = gdr_options();
+  if (!gdr) return report(gdr.error());
+  gdr_options_ = *gdr;
   if (!options_.baseline.empty()) {
     std::vector<model::MeasurementRun> runs;
     for (const auto& name : options_.baseline) {
@@ -344,6 +421,14 @@ int Run::go() {
   const bool wrong_binding =
       options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
   if ((wants("host") || wants("p2p") || wrong_binding) && !interrupted()) gpu_suites();
+  if (wants("gdr") && !interrupted()) {
+    begin_suite();
+    gdr_suite();
+  }
+  if (options_.suite == "all" && !interrupted()) {
+    begin_suite();
+    net_suite();
+  }
   session_.idle();
   session_.begin_share(1, 1);
   progress_.clear();

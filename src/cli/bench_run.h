@@ -12,7 +12,8 @@ struct BenchOptions {
   std::string suite;
   std::vector<std::string> gpus;
   std::vector<std::string> parts, compare, baseline;
-  std::string bytes;  // "512M"
+  std::string bytes;   // "512M"
+  std::string memory;  // of gdr and net: "host", "gpu"; "": the suite's own choice
   std::vector<int> sms;
   double seconds = 0.2;  // a cell
   double ci_percent = 0.2;
@@ -20,7 +21,7 @@ struct BenchOptions {
   double tolerance_percent = 2;
   std::string kernel;  // "tma[:CHUNK:STAGES:DRAIN]", "16-byte"
   std::string fail_on = "warn";
-  bool csv = false, screen = false;
+  bool csv = false, screen = false, all_pairs = false;
 };
 
 // Runs the suite and writes its document; returns the exit status.

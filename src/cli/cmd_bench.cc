@@ -46,7 +46,7 @@ struct Flags {
 int bench(const Flags& flags, const Globals& globals) {
   const auto& options = flags.bench;
   if (!options.compare.empty()) return compare(options, globals);
-  const std::vector<std::string> suites{"all", "coll", "host", "levels", "mixed", "net", "numa", "p2p"};
+  const std::vector<std::string> suites{"all", "coll", "gdr", "host", "levels", "mixed", "net", "numa", "p2p"};
   if (std::ranges::find(suites, options.suite) == suites.end()) {
     const auto text = options.suite.empty()
                           ? std::string("bench: which suite?")
@@ -68,10 +68,11 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   auto* verb =
       app.add_subcommand("bench", "measure GPU links, host links and NUMA, beside what they should give");
   verb->add_option("SUITE", o->suite,
-                   "p2p, host, numa, coll, mixed, levels, net, or all: the acceptance of a node");
+                   "p2p, host, numa, coll, mixed, levels, net, gdr, or all: the acceptance of a node");
   verb->add_option(
       "GPU", o->gpus,
-      "only these GPUs, as nvidia-smi numbers them; of coll also the collectives, of net the hosts");
+      "only these GPUs, as nvidia-smi numbers them; of coll also the collectives, of net the hosts, of gdr "
+      "also the NICs");
   verb->add_option("--only", o->parts, "parts of p2p: matrix both latency pingpong stress sms sweep")
       ->delimiter(',')
       ->type_name("PART");
@@ -86,6 +87,11 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   verb->add_flag("--screen", o->screen,
                  "p2p: three partners of each GPU instead of all pairs (large NVLink domains); net: few "
                  "pairs that find a slow host");
+  verb->add_flag("--all-pairs", o->all_pairs,
+                 "net: each host with each other; gdr: each port with each other");
+  verb->add_option("--memory", o->memory, "net, gdr: whose memory is sent (net: host; gdr: both)")
+      ->check(CLI::IsMember({"host", "gpu"}))
+      ->type_name("KIND");
   verb->add_option("--time", o->seconds, "seconds for one number at most")
       ->type_name("S")
       ->check(CLI::Range(0.001, 3600.0));
@@ -125,6 +131,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
       "  topotune bench levels --train 'torchrun --nproc_per_node 8 examples/training/ddp_step.py'\n"
       "  topotune bench net node1 node2 --op tag,put\n"
       "  srun -N 32 --ntasks-per-node 1 topotune bench net --screen\n"
+      "  topotune bench gdr mlx5_0 GPU0\n"
+      "  topotune bench gdr --memory host\n"
       "  topotune bench all --json -o node7.json\n"
       "  topotune bench all --baseline node1.json --baseline node2.json\n"
       "  topotune bench --compare before.json after.json");

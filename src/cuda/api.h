@@ -36,6 +36,10 @@ inline constexpr int kAsyncEngines = 40;
 inline constexpr int kMajor = 75;
 inline constexpr int kMinor = 76;
 inline constexpr int kSharedPerBlockOptin = 97;
+inline constexpr int kGpuDirectRdma = 116;
+inline constexpr int kDmaBuf = 124;
+inline constexpr int kDmaBufHandle = 1;  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+inline constexpr int kSyncMemops = 6;    // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 // CUfunction_attribute
 inline constexpr int kMaxDynamicShared = 8;
 
@@ -91,7 +95,7 @@ inline constexpr int kCaptureThreadLocal = 1;  // CUstreamCaptureMode
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,     \
      void**))
 
-// Null in drivers older than CUDA 11.4.
+// Null in drivers older than CUDA 11.4, cuMemGetHandleForAddressRange in those older than 11.7.
 #define TOPOTUNE_CUDA_OPTIONAL(X)                                                              \
   X(stream_query, "cuStreamQuery", (Stream))                                                   \
   X(begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                                   \
@@ -99,6 +103,8 @@ inline constexpr int kCaptureThreadLocal = 1;  // CUstreamCaptureMode
   X(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
   X(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                        \
   X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                     \
-  X(graph_destroy, "cuGraphDestroy", (Graph))
+  X(graph_destroy, "cuGraphDestroy", (Graph))                                                  \
+  X(pointer_set, "cuPointerSetAttribute", (const void*, int, DevicePtr))                       \
+  X(range_handle, "cuMemGetHandleForAddressRange", (void*, DevicePtr, std::size_t, int, unsigned long long))
 
 }  // namespace topotune::cuda::api

@@ -1,10 +1,12 @@
 #include "net/suite.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "base/text.h"
 #include "coll/share.h"
@@ -19,31 +21,66 @@ namespace {
 using Numbers = std::vector<double>;
 
 // The kernel's number of this boot: equal in all namespaces of a machine.
-std::string boot_id() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  in >> id;
-  return id.empty() ? peers::host_name() : id;
+std::string boot_id(const host::Host& host) {
+  const auto id = host.read("/proc/sys/kernel/random/boot_id");
+  return id && !id->empty() ? *id : peers::host_name();
 }
+
+// The processes of the job, while UCX works on: what this process sent last may still lie in UCX's queues,
+// and a process that waits here would never send it.
+class WorkingPeers : public peers::Peers {
+ public:
+  explicit WorkingPeers(peers::Peers& peers) : peers_(peers) {}
+  void work(const Ucx* ucx) { ucx_ = ucx; }
+
+  int rank() const override { return peers_.rank(); }
+  const std::vector<peers::Peer>& all() const override { return peers_.all(); }
+  void fail_all(const Error& error) override { peers_.fail_all(error); }
+  std::optional<Error> news() override { return peers_.news(); }
+  std::string how() const override { return peers_.how(); }
+
+  Result<std::vector<std::string>> exchange(const std::string& mine, const std::string& what,
+                                            double limit_seconds) override {
+    if (ucx_ == nullptr) return peers_.exchange(mine, what, limit_seconds);
+    std::atomic<bool> over = false;
+    std::thread worker([&] {
+      for (auto pause = std::chrono::microseconds(20); !over; pause = std::min(pause * 2, kLongestPause)) {
+        ucx_->progress();
+        std::this_thread::sleep_for(pause);
+      }
+    });
+    auto all = peers_.exchange(mine, what, limit_seconds);
+    over = true;
+    worker.join();
+    return all;
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kLongestPause{1000};
+  peers::Peers& peers_;
+  const Ucx* ucx_ = nullptr;
+};
 
 class Suite {
  public:
-  Suite(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session, Outcome& outcome)
-      : peers_(peers), options_(options), session_(session), outcome_(outcome) {}
+  Suite(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session,
+        const host::Host& host, Outcome& outcome)
+      : peers_(peers), options_(options), session_(session), host_(host), outcome_(outcome) {}
 
   Result<void> go() {
     session_.step("net: opening UCX");
     auto ok = open();
     if (!ok) return ok;
-    const auto before = read_counters();
+    const auto before = read_counters(host_);
     ok = options_.plan == Plan::pair ? pair() : matrix();
-    if (ok) ok = counters(added(before, read_counters()));
+    if (ok) ok = counters(added(before, read_counters(host_)));
     return ok;
   }
 
  private:
   Result<void> open() {
-    UcxOptions ucx{options_.tls, options_.devices, largest(), options_.limit_seconds};
+    const UcxOptions ucx{options_.tls,     options_.devices,    largest(),
+                         options_.streams, options_.gpu_memory, options_.limit_seconds};
     auto opened = Ucx::open(ucx, peers_.rank());
     const auto address = opened ? (*opened)->address() : Result<std::string>(tl::unexpected(opened.error()));
     if (!address) {
@@ -51,11 +88,12 @@ class Suite {
       return tl::unexpected(address.error());
     }
     ucx_ = std::move(*opened);
+    peers_.work(ucx_.get());
     outcome_.library = ucx_->library();
     auto addresses = peers_.exchange(*address, "UCX's addresses", options_.limit_seconds);
     if (!addresses) return tl::unexpected(addresses.error());
     addresses_ = std::move(*addresses);
-    const auto boots = peers_.exchange(boot_id(), "names of machines", options_.limit_seconds);
+    const auto boots = peers_.exchange(boot_id(host_), "names of machines", options_.limit_seconds);
     if (!boots) return tl::unexpected(boots.error());
     members(*boots);
     return {};
@@ -126,8 +164,9 @@ class Suite {
     const double mean = std::max((*first)[static_cast<std::size_t>(cell.a)][0], 1e-8);
     cell.wrong = static_cast<std::uint64_t>((*first)[0][1] + (*first)[1][1]);
     const int rounds = static_cast<int>(std::clamp(options_.seconds / (2 * mean), 16.0, 50000.0));
-    const auto pings =
-        together(numbers_of(named(other, ucx_->ping(other, op, bytes, rounds, begins)), begins), "latencies");
+    const auto pings = together(
+        numbers_of(named(other, ucx_->ping(other, op, bytes, rounds, 4 * options_.seconds, begins)), begins),
+        "latencies");
     if (!pings) return tl::unexpected(pings.error());
     const auto& got = (*pings)[static_cast<std::size_t>(cell.a)];
     cell.mean = got[0];
@@ -152,7 +191,7 @@ class Suite {
     const auto seed = 0x1234u + static_cast<std::uint32_t>(bytes);
     const auto wrong = named(other, ucx_->verify(other, op, bytes, seed, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = named(other, ucx_->ping(other, op, bytes, 10, begins));
+    const auto pinged = named(other, ucx_->ping(other, op, bytes, 10, options_.seconds, begins));
     if (!pinged) return tl::unexpected(pinged.error());
     // The median: one turn of the scheduler in ten must not decide how many are measured.
     return Numbers{measure::median_of(pinged->samples).value_or(0), static_cast<double>(*wrong)};
@@ -250,7 +289,7 @@ class Suite {
     const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
     const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
     if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, begins));
+    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, options_.seconds, begins));
     if (!pinged) return tl::unexpected(pinged.error());
     // There, and back: a host may be slow in one direction only.
     const double seconds = std::min(options_.seconds, 0.2);
@@ -346,9 +385,10 @@ class Suite {
             {model::Severity::info, host, fmt::format("{} rose by {:.0f} during the test", name, value)});
   }
 
-  peers::Peers& peers_;
+  WorkingPeers peers_;
   const SuiteOptions& options_;
   const measure::Session& session_;
+  const host::Host& host_;
   Outcome& outcome_;
   std::unique_ptr<Ucx> ucx_;
   std::vector<std::string> addresses_;
@@ -367,10 +407,14 @@ std::string end_name(const Outcome& outcome, int rank) {
   return same > 1 ? fmt::format("{}:{}", m->host, rank) : m->host;
 }
 
-std::vector<model::Param> params_of(const Outcome& outcome, const Cell& cell) {
-  return {{"a", end_name(outcome, cell.a)},
-          {"b", end_name(outcome, cell.b)},
-          {"bytes", static_cast<std::int64_t>(cell.bytes)}};
+// What differs from the usual is part of a result's identity.
+std::vector<model::Param> params_of(const Outcome& outcome, const SuiteOptions& options, const Cell& cell) {
+  std::vector<model::Param> out{{"a", end_name(outcome, cell.a)},
+                                {"b", end_name(outcome, cell.b)},
+                                {"bytes", static_cast<std::int64_t>(cell.bytes)}};
+  if (options.streams > 1) out.push_back({"streams", std::int64_t{options.streams}});
+  if (options.gpu_memory != nullptr) out.push_back({"memory", "gpu"});
+  return out;
 }
 
 void verified(model::Measurement& m, const Cell& cell) {
@@ -382,10 +426,10 @@ void verified(model::Measurement& m, const Cell& cell) {
   }
 }
 
-model::Measurement latency_of(const Outcome& outcome, const Cell& cell) {
+model::Measurement latency_of(const Outcome& outcome, const SuiteOptions& options, const Cell& cell) {
   model::Measurement m;
   m.name = fmt::format("net.latency.{}", name_of(cell.op));
-  m.params = params_of(outcome, cell);
+  m.params = params_of(outcome, options, cell);
   m.unit = "seconds";
   m.samples = cell.samples;
   measure::summarise(m, {0.05, 1e9, 3});
@@ -409,11 +453,11 @@ Cell turned(const Cell& cell) {
   return out;
 }
 
-model::Measurement rate_of(const Outcome& outcome, const Cell& cell, const char* kind,
-                           const Ucx::Stream& stream) {
+model::Measurement rate_of(const Outcome& outcome, const SuiteOptions& options, const Cell& cell,
+                           const char* kind, const Ucx::Stream& stream) {
   model::Measurement m;
   m.name = fmt::format("net.{}.{}", kind, name_of(cell.op));
-  m.params = params_of(outcome, cell);
+  m.params = params_of(outcome, options, cell);
   m.unit = "gbytes_per_s";
   m.samples = {stream.gbytes_per_s};
   m.median = stream.gbytes_per_s;
@@ -425,25 +469,25 @@ model::Measurement rate_of(const Outcome& outcome, const Cell& cell, const char*
 }  // namespace
 
 Result<void> run_suite(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session,
-                       Outcome& outcome) {
-  return Suite(peers, options, session, outcome).go();
+                       const host::Host& host, Outcome& outcome) {
+  return Suite(peers, options, session, host, outcome).go();
 }
 
 std::vector<model::Measurement> measurements_of(const Outcome& outcome, const SuiteOptions& options) {
   std::vector<model::Measurement> out;
   for (const auto& cell : outcome.cells) {
-    if (!cell.samples.empty()) out.push_back(latency_of(outcome, cell));
-    out.push_back(rate_of(outcome, cell, "bandwidth", cell.one));
+    if (!cell.samples.empty()) out.push_back(latency_of(outcome, options, cell));
+    out.push_back(rate_of(outcome, options, cell, "bandwidth", cell.one));
     if (options.plan == Plan::pair) {
-      out.push_back(rate_of(outcome, cell, "both", cell.both));
+      out.push_back(rate_of(outcome, options, cell, "both", cell.both));
       continue;
     }
     out.back().extra.push_back({"latency_8_bytes_seconds", cell.mean});
-    out.push_back(rate_of(outcome, turned(cell), "bandwidth", cell.both));
+    out.push_back(rate_of(outcome, options, turned(cell), "bandwidth", cell.both));
   }
   for (const auto& cell : outcome.confirmed) {
-    out.push_back(rate_of(outcome, cell, "again", cell.one));
-    out.push_back(rate_of(outcome, turned(cell), "again", cell.both));
+    out.push_back(rate_of(outcome, options, cell, "again", cell.one));
+    out.push_back(rate_of(outcome, options, turned(cell), "again", cell.both));
   }
   return out;
 }
@@ -464,15 +508,17 @@ std::vector<model::SizeModel> models_of(const Outcome& outcome) {
 
 namespace {
 
-std::string pair_text(const Outcome& outcome) {
+std::string pair_text(const Outcome& outcome, const SuiteOptions& options) {
   std::string out;
   std::optional<Op> op;
   for (const auto& c : outcome.cells) {
     if (op != c.op) {
-      out +=
-          fmt::format("{}{} between {} and {}, {}: {}; one way in us, bandwidth of one direction in GB/s\n",
-                      out.empty() ? "" : "\n", name_of(c.op), end_name(outcome, c.a), end_name(outcome, c.b),
-                      outcome.library, c.lanes.empty() ? "transport unknown" : c.lanes);
+      out += fmt::format(
+          "{}{} between {} and {}, {}: {}{}{}; one way in us, bandwidth of one direction in GB/s\n",
+          out.empty() ? "" : "\n", name_of(c.op), end_name(outcome, c.a), end_name(outcome, c.b),
+          outcome.library, c.lanes.empty() ? "transport unknown" : c.lanes,
+          options.streams > 1 ? fmt::format(", {} streams", options.streams) : "",
+          options.gpu_memory == nullptr ? "" : ", memory of " + options.memory);
       out +=
           fmt::format("{:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>5}  {}\n", "bytes", "mean",
                       "p50", "p99", "p99.9", "max", "one way", "both", "messages/s", "CPUs", "data");
@@ -527,7 +573,7 @@ std::string matrix_text(const Outcome& outcome, const SuiteOptions& options) {
 
 std::string table_text(const Outcome& outcome, const SuiteOptions& options) {
   if (outcome.cells.empty()) return "";
-  return options.plan == Plan::pair ? pair_text(outcome) : matrix_text(outcome, options);
+  return options.plan == Plan::pair ? pair_text(outcome, options) : matrix_text(outcome, options);
 }
 
 }  // namespace topotune::net

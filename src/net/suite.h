@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/host.h"
 #include "measure/session.h"
 #include "net/schedule.h"
 #include "net/ucx.h"
@@ -20,8 +21,11 @@ struct SuiteOptions {
   std::vector<std::size_t> sizes{8, 64, 512, 4096, 32768, 262144, 1u << 20, 4u << 20};
   std::size_t pair_bytes = 1u << 20;  // of all_pairs and screen
   double seconds = 0.2;               // of one number
-  int window = 32;                    // messages under way in streams
+  int window = 32;                    // messages under way in each stream
+  int streams = 1;                    // connections at the same time
   std::string tls, devices;
+  std::string memory = "host";                    // or the GPU of this process: "GPU0"
+  const TopotuneNetMemory* gpu_memory = nullptr;  // then not null; outlives the suite
   double limit_seconds = 60;
 };
 
@@ -55,7 +59,7 @@ struct Outcome {
 // All processes of the job call it with the same options. What was measured so far is in `outcome` also after
 // an error (another process is lost, UCX failed).
 Result<void> run_suite(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session,
-                       Outcome& outcome);
+                       const host::Host& host, Outcome& outcome);
 
 std::vector<model::Measurement> measurements_of(const Outcome& outcome, const SuiteOptions& options);
 std::vector<model::SizeModel> models_of(const Outcome& outcome);
