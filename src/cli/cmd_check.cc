@@ -162,6 +162,8 @@ int check_one(const CheckOptions& options, const Globals& globals, const std::st
   if (!before) return unreadable(options, globals, before.error());
   auto input = load_input(name, globals);
   if (!input) return unreadable(options, globals, input.error());
+  // Of texts; what a machine did not tell stands with the rules that were not checked.
+  if (!input->machine.inputs.empty()) say_diagnostics(globals, *input);
   add_versions(input->machine, globals);
   Earlier earlier{before->input ? &before->input->machine : nullptr, before->seconds};
   if (!options.since.empty()) {

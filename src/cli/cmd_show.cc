@@ -62,10 +62,13 @@ std::optional<int> write_files(const ShowOptions& options, const Globals& global
 }
 
 int show(const ShowOptions& options, const Globals& globals) {
-  const auto input = load_input(options.input, globals);
+  auto input = load_input(options.input, globals);
   if (!input) return report(input.error());
-  const auto& topology = input->machine.topology;
+  auto& topology = input->machine.topology;
   say_warnings(globals, topology);
+  say_diagnostics(globals, *input);
+  const auto& diagnostics = input->machine.diagnostics;
+  topology.warnings.insert(topology.warnings.end(), diagnostics.begin(), diagnostics.end());
   if (const auto status = write_files(options, globals, topology);
       status && (*status != kOk || !globals.json))
     return *status;

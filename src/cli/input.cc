@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -171,6 +172,16 @@ Result<Input> load_input(const std::string& name, const Globals& globals) {
   auto input = load_text(shown, std::move(*text), globals);
   if (!input) return about(shown, input.error());
   return input;
+}
+
+void say_diagnostics(const Globals& globals, const Input& input) {
+  constexpr std::size_t kMost = 20;
+  if (globals.quiet) return;
+  const auto& all = input.machine.diagnostics;
+  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i)
+    fmt::print(stderr, "topotune: {}: warning: {}\n", printable(input.name), printable(all[i].text));
+  if (all.size() > kMost)
+    fmt::print(stderr, "topotune: {}: warning: and {} more\n", printable(input.name), all.size() - kMost);
 }
 
 }  // namespace topotune::cli

@@ -34,6 +34,12 @@ Matrix matrix_of(std::string_view line) {
   return Matrix::none;
 }
 
+// "LINK TYPE TABLE:" of `amd-smi topology`, whose devices are addresses.
+constexpr std::pair<std::string_view, Matrix> kTables[] = {{"ACCESS TABLE:", Matrix::access},
+                                                           {"WEIGHT TABLE:", Matrix::weight},
+                                                           {"HOPS TABLE:", Matrix::hops},
+                                                           {"LINK TYPE TABLE:", Matrix::type}};
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : lines_(text) {}
@@ -49,11 +55,14 @@ class Reader {
 
  private:
   void take(std::string_view line) {
-    if (line.starts_with("=")) {
-      matrix_ = matrix_of(line);
+    if (line.starts_with("=") || line.ends_with(" TABLE:")) {
+      const auto* table = std::ranges::find(kTables, line, &std::pair<std::string_view, Matrix>::first);
+      matrix_ = table == std::end(kTables) ? matrix_of(line) : table->second;
       columns_.clear();
       return;
     }
+    if (matrix_ != Matrix::none && line.size() > 4 && parse_bdf(words(line)[0]))
+      return matrix_line(words(line));
     const auto field = key_value(line);
     const auto index = field ? gpu_of(field->key) : std::nullopt;
     if (index) return gpu_line(*index, field->value);
@@ -89,14 +98,28 @@ class Reader {
     }
   }
 
+  // The GPU of a label: "GPU3", or an address, which is numbered in the order of the first table.
+  std::optional<int> label(std::string_view word) {
+    if (const auto index = gpu_of(word)) return index;
+    const auto bdf = parse_bdf(word);
+    if (!bdf || by_address_.size() >= kMaxGpus) return std::nullopt;
+    const auto [at, fresh] = by_address_.try_emplace(bdf->to_string(), static_cast<int>(by_address_.size()));
+    if (fresh) gpu(at->second).bdf = at->first;
+    return at->second;
+  }
+
+  static bool is_label(std::string_view word) { return gpu_of(word) || parse_bdf(word); }
+
   void matrix_line(const std::vector<std::string_view>& line) {
     if (line.empty() || line.size() > kMaxGpus + 1) return;
-    const auto first = gpu_of(line[0]);
-    if (first && std::ranges::all_of(line, [](std::string_view w) { return gpu_of(w).has_value(); })) {
+    if (std::ranges::all_of(line, is_label)) {
       columns_.clear();
-      for (const auto word : line) columns_.push_back(*gpu_of(word));
+      for (const auto word : line) {
+        if (const auto index = label(word)) columns_.push_back(*index);
+      }
       return;
     }
+    const auto first = label(line[0]);
     if (!first || columns_.empty()) return;
     gpu(*first);
     for (std::size_t i = 1; i < line.size() && i <= columns_.size(); ++i) {
@@ -120,7 +143,8 @@ class Reader {
         pair.link = std::string(text);
         break;
       case Matrix::access:
-        if (text == "True" || text == "False") pair.accessible = text == "True";
+        if (text == "True" || text == "ENABLED") pair.accessible = true;
+        if (text == "False" || text == "DISABLED") pair.accessible = false;
         break;
       case Matrix::none:
         break;
@@ -131,6 +155,7 @@ class Reader {
   RocmSmi out_;
   std::map<int, RocmGpu> gpus_;
   std::map<std::pair<int, int>, RocmPair> pairs_;
+  std::map<std::string, int> by_address_;
   Matrix matrix_ = Matrix::none;
   std::vector<int> columns_;
 };
@@ -140,6 +165,7 @@ class Reader {
 bool looks_like_rocm_smi(std::string_view text) {
   return text.find("(Topology) Numa") != std::string_view::npos ||
          text.find("ROCm System Management Interface") != std::string_view::npos ||
+         text.find("LINK TYPE TABLE:") != std::string_view::npos ||
          (text.find("between two GPUs") != std::string_view::npos &&
           text.find("GPU0") != std::string_view::npos);
 }

@@ -100,8 +100,16 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, n);
 }
 
+bool looks_like_word(std::string_view word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
+           c == '.' || c == '/' || c == '=';
+  });
+}
+
 const Command* known_command(std::string_view command) {
   auto word = first_word(command);
+  if (!looks_like_word(word.ends_with(':') ? word.substr(0, word.size() - 1) : word)) return nullptr;
   if (const auto slash = word.rfind('/'); slash != std::string_view::npos) word = word.substr(slash + 1);
   if (word.ends_with(':')) word.remove_suffix(1);
   const auto* at = std::ranges::find(kCommands, word, &Command::name);
@@ -110,13 +118,6 @@ const Command* known_command(std::string_view command) {
 
 bool is_path(std::string_view text) {
   return text.starts_with("/") && text.size() > 1 && text.find(' ') == std::string_view::npos;
-}
-
-bool looks_like_word(std::string_view word) {
-  return !word.empty() && std::ranges::all_of(word, [](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
-           c == '.' || c == '/' || c == '=';
-  });
 }
 
 // "user@host:~/x$ cmd", "[root@host ~]# cmd", "(env) user@host:~$ cmd": what follows the prompt.
@@ -139,7 +140,10 @@ std::string_view strip_prompt_marks(std::string_view line) {
 }
 
 // "=== cmd ===", "--- /proc/cmdline ---", "==> file <==", "# cmd", "# $ cmd", "+ cmd", "## `cmd`".
+// A tag ("<free>N/A</free>", "</env>") is none.
 std::optional<std::string_view> after_decoration(std::string_view line) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  if (line.size() > 1 && line[0] == '<' && (line[1] == '/' || is_letter(line[1]))) return std::nullopt;
   constexpr std::string_view kMarks = "=#*-+<>~ \t`:";
   const auto begin = line.find_first_not_of(kMarks);
   if (begin == 0 || begin == std::string_view::npos) return std::nullopt;

@@ -333,5 +333,33 @@ TEST(Folder, AmdCardsOfLspciAreGpusProcessorGraphicsAreNot) {
   ASSERT_EQ(numbers.machine.topology.gpus.size(), 1u);
 }
 
+TEST(Folder, TablesOfAmdSmi) {
+  const auto out = read({{"amd-smi.txt",
+                          "ACCESS TABLE:\n             0000:0c:00.0 0000:22:00.0 0000:38:00.0\n"
+                          "0000:0c:00.0 ENABLED      ENABLED      ENABLED\n"
+                          "0000:22:00.0 ENABLED      ENABLED      ENABLED\n"
+                          "0000:38:00.0 ENABLED      ENABLED      ENABLED\n\n"
+                          "LINK TYPE TABLE:\n             0000:0c:00.0 0000:22:00.0 0000:38:00.0\n"
+                          "0000:0c:00.0 SELF         XGMI         PCIE\n"
+                          "0000:22:00.0 XGMI         SELF         PCIE\n"
+                          "0000:38:00.0 PCIE         PCIE         SELF\n\n"
+                          "NUMA BW TABLE:\n             0000:0c:00.0 0000:22:00.0 0000:38:00.0\n"
+                          "0000:0c:00.0 N/A          50000-50000  N/A\n"}});
+  const auto& topology = out.machine.topology;
+  ASSERT_EQ(topology.gpus.size(), 3u);
+  EXPECT_EQ(topology.gpus[1].bdf, "0000:22:00.0");
+  ASSERT_EQ(topology.stated.size(), 3u);
+  EXPECT_EQ(topology.stated[0].type, model::PathType::xgmi);
+  EXPECT_EQ(topology.stated[1].type, std::nullopt);
+}
+
+TEST(Folder, EveryGpuOfAnXmlQueryIsRead) {
+  const auto out = read({{"q.xml",
+                          "<nvidia_smi_log>\n<attached_gpus>2</attached_gpus>\n<gpu id=\"0000:0A:00.0\">\n"
+                          "<fb_memory_usage>\n<free>N/A</free>\n</fb_memory_usage>\n</gpu>\n"
+                          "<gpu id=\"0000:0B:00.0\">\n</gpu>\n</nvidia_smi_log>\n"}});
+  EXPECT_EQ(out.machine.topology.gpus.size(), 2u);
+}
+
 }  // namespace
 }  // namespace topotune::discover

@@ -71,5 +71,16 @@ TEST(Sections, ACommentedPromptIsASeparator) {
   EXPECT_EQ(out[1].first_line, 4);
 }
 
+// Memory of `nvidia-smi -q -x` that cannot be told: what followed it was lost.
+TEST(Sections, TagsNamedLikeCommandsSplitNothing) {
+  const std::string xml =
+      "<gpu id=\"1\">\n\t<free>N/A</free>\n</free>\n<env>\n</env>\n\t\t<free>1 "
+      "MiB</free>\n</gpu>\n<gpu>\n</gpu>\n";
+  ASSERT_EQ(split_sections(xml).size(), 1u);
+  EXPECT_EQ(split_sections(xml)[0].text, xml);
+  EXPECT_EQ(split_sections("==> /proc/cmdline <==\na\n").at(0).command, "/proc/cmdline");
+  EXPECT_EQ(split_sections("<<< ibstat >>>\na\n").at(0).command, "ibstat");
+}
+
 }  // namespace
 }  // namespace topotune::parse
