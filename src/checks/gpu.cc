@@ -9,6 +9,7 @@
 #include "checks/facts_of.h"
 #include "checks/families.h"
 #include "parse/kernel_log.h"
+#include "parse/line_reader.h"
 
 namespace topotune::checks {
 namespace {
@@ -141,8 +142,8 @@ std::optional<Xid> xid_of(const std::string& line) {
   xid.code = *code;
   xid.rest = rest;
   // "45, pid=…, Ch 00000001 caused by previous Xid 149": its own line may be lost.
-  const auto cause = after(rest, "caused by previous Xid ");
-  if (const auto number = cause ? parse_int<int>(leading_digits(*cause)) : std::nullopt) xid.code = *number;
+  const auto cause = parse::after(rest, "caused by previous Xid ");
+  if (const auto number = cause ? parse_int<int>(parse::leading_digits(*cause)) : std::nullopt) xid.code = *number;
   if (const auto bdf = parse_bdf(xid.device)) xid.device = bdf->to_string();
   return xid;
 }
