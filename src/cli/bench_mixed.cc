@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/input.h"
@@ -400,25 +400,29 @@ class MixedRun : private JobRun {
 
   std::string document() override {
     run_.seconds = measure::monotonic_seconds() - start_;
-    auto run = run_;
     const bool began = !report_.streams.empty() && report_.streams.front().plan.count > 0;
-    if (began) {
-      auto results = mixed::measurements_of(report_);
-      run.results.insert(run.results.begin(), std::make_move_iterator(results.begin()),
-                         std::make_move_iterator(results.end()));
-      run.machine.emplace_back("scale", fmt::format("{:g}", scale_));
-      run.machine.emplace_back("phase_seconds", fmt::format("{:g}", flags_.duration));
-      run.machine.emplace_back("checkpoints_to",
-                               flags_.checkpoint_dir.empty() ? "host memory" : flags_.checkpoint_dir);
-    }
-    if (globals_.json) return emit::measurement_json(run);
-    if (options_.csv) return emit::measurement_csv(run);
+    if (began) complete();
+    if (globals_.json) return emit::measurement_json(run_);
+    if (options_.csv) return emit::measurement_csv(run_);
     std::string out = began ? head() + mixed::table_text(report_) : std::string();
-    for (const auto& m : run_.results) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
+    for (const auto& m : run_.results)
+      if (m.name == run_.suite) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
     for (const auto& j : run_.judgements)
       out += fmt::format("{}: {}: {}\n", name_of(j.severity), j.subject, j.text);
     if (run_.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
     return out;
+  }
+
+  // The streams' results before what failed; once.
+  void complete() {
+    if (std::exchange(complete_, true)) return;
+    auto results = mixed::measurements_of(report_);
+    run_.results.insert(run_.results.begin(), std::make_move_iterator(results.begin()),
+                        std::make_move_iterator(results.end()));
+    run_.machine.emplace_back("scale", fmt::format("{:g}", scale_));
+    run_.machine.emplace_back("phase_seconds", fmt::format("{:g}", flags_.duration));
+    run_.machine.emplace_back("checkpoints_to",
+                              flags_.checkpoint_dir.empty() ? "host memory" : flags_.checkpoint_dir);
   }
 
   const MixedFlags& flags_;
@@ -429,6 +433,7 @@ class MixedRun : private JobRun {
   std::vector<std::unique_ptr<coll::Lane>> lanes_;
   mixed::Report report_;
   double scale_ = 1;
+  bool complete_ = false;
   std::string step_;
 };
 

@@ -56,7 +56,7 @@ std::string stream_text(const Report& report, const StreamResult& stream, double
     const auto one = slowdown_of(stream.alone, overlapping(stream.together, other.together));
     if (one) beside += fmt::format("  beside {}: {:.2f} x", other.plan.stream.name, one->ratio);
   }
-  if (!beside.empty()) out += "           " + beside + "\n";
+  if (!beside.empty()) out += fmt::format("{:<51}{}\n", "", beside);
   if (stream.checked && stream.checked->wrong > 0)
     out += fmt::format("            WRONG: {}\n", stream.checked->first);
   return out;
@@ -79,9 +79,10 @@ std::string interrupts_text(const std::vector<InterruptRate>& rates) {
 }  // namespace
 
 std::string table_text(const Report& report) {
-  std::string out =
-      fmt::format("{:<11} {:<14} {:<17} {:>6} {:>32} {:>32} {:>16}\n", "", "", "", "",
-                  "alone: mean       p50        p99", "together: mean    p50        p99", "GB/s   expected");
+  std::string out = fmt::format("{:<51} {:^32} {:^32}\n", "", "alone", "together");
+  out += fmt::format("{:<11} {:<14} {:<17} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7} {:>8}  {}\n",
+                     "stream", "operation", "sizes", "number", "mean", "p50", "p99", "mean", "p50", "p99",
+                     "GB/s", "expected", "slower together");
   const double end = common_end(report.streams);
   for (const auto& stream : report.streams) out += stream_text(report, stream, end);
   return out + interrupts_text(report.interrupts);

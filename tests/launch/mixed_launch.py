@@ -20,7 +20,7 @@ BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 MPIRUN = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
 MIXED = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "0.5", "--limit", "30", "--fail-on", "error"]
-LONG = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "8"]
+LONG = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "3"]
 
 
 def skip(why):
@@ -129,13 +129,13 @@ def wait_for_ranks(process, count):
 
 def faults(folder):
     needs_openmpi()
-    coll = ["bench", "coll", "all_reduce", "--backend", "mpi", "-b", "64K", "-e", "1M"]
-    for name, words, short in (("coll", [*coll, "--time", "3", "-n", "200"], [*coll, "--time", "0.05"]), ("mixed", LONG, MIXED)):
+    coll = ["bench", "coll", "all_reduce", "alltoall", "broadcast", "--backend", "mpi", "-b", "1K", "-e", "16M", "-n", "20"]
+    for name, words, short in (("coll", [*coll, "--time", "1"], [w if w != "16M" else "4K" for w in coll]), ("mixed", LONG, MIXED)):
         # One dies in the middle: it is named, and what was measured is kept.
         file = os.path.join(folder, name + ".json")
         process = start([*MPIRUN, "-n", "3", BINARY, *words, "--limit", "20", "--json", "-o", file])
         pids = wait_for_ranks(process, 3)
-        time.sleep(6)
+        time.sleep(8)
         os.kill(pids[1], signal.SIGKILL)
         began = time.time()
         code, out, err = end(process)
@@ -151,6 +151,7 @@ def faults(folder):
         process = start([*MPIRUN, "-n", "2", BINARY, *words, "--limit", "4", "--json"])
         pids = wait_for_ranks(process, 2)
         time.sleep(4)
+        check(name + ": it runs", process.poll() is None, "" if process.poll() is None else str(end(process)))
         os.kill(pids[1], signal.SIGSTOP)
         # mpirun does not end while a child is stopped: let it go once rank 0 has spoken.
         for _ in range(300):
