@@ -22,6 +22,7 @@
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
 #include "host/modules.h"
+#include "launch/quick.h"
 #include "measure/runner.h"
 #include "mixed/levels.h"
 #include "net/counters.h"
@@ -128,7 +129,7 @@ class LevelsRun {
     end_in_order_on_interrupt();
     progress_("reading the machine");
     if (const auto input = load_input("live", globals_)) run_.machine = fingerprint(input->machine);
-    const auto before = net::read_counters();
+    const auto before = net::read_counters(launch::PlainHost());
     const double start = measure::monotonic_seconds();
     progress_("the training step: " + flags_.train);
     progress_.fraction(0.1);
@@ -243,7 +244,7 @@ class LevelsRun {
   }
 
   void take_counters(const std::map<std::string, double>& before) {
-    auto added = net::added(before, net::read_counters());
+    auto added = net::added(before, net::read_counters(launch::PlainHost()));
     if (added.empty())
       levels_.no_counters = "this host shows none";
     else

@@ -322,10 +322,10 @@ class MixedRun : private JobRun {
       running.push_back({report_.streams[i].plan, lanes_[i].get()});
     const launch::PlainHost host;
     const auto before = mixed::read_interrupts(host, measure::monotonic_seconds());
-    const auto counters = net::read_counters();
+    const auto counters = net::read_counters(host);
     auto together = phase(running, "all streams together");
     const auto after = mixed::read_interrupts(host, measure::monotonic_seconds());
-    const auto added = net::added(counters, net::read_counters());
+    const auto added = net::added(counters, net::read_counters(host));
     if (!together) return tl::unexpected(together.error());
     {
       const std::lock_guard lock(mutex_);

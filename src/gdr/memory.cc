@@ -116,7 +116,7 @@ Tried<Registration> register_memory(const End& end, Memory& memory, std::size_t 
   if (ok) return out;
   // Both failed: the words of both, the number of the last.
   auto fault = ok.error();
-  fault.text = fmt::format("{}: {}; then {}", out.dma_buf->step, out.dma_buf->text, fault.text);
+  fault.text = fmt::format("{}; then {}", words_of(*out.dma_buf), fault.text);
   return tl::unexpected(fault);
 }
 

@@ -89,15 +89,6 @@ std::string device_remedy(const Fault& fault) {
 
 }  // namespace
 
-std::string words_of(const Fault& fault) {
-  const bool named = fault.text.starts_with(fault.step);
-  const char* const kind = fault.step == "completion"                                     ? "status"
-                           : fault.step == "dma-buf export" || fault.step == "GPU memory" ? "CUDA"
-                                                                                          : "errno";
-  return fmt::format("{}{}{} ({} {})", named ? "" : fault.step, named ? "" : ": ", fault.text, kind,
-                     fault.number);
-}
-
 std::string remedy_for(const Fault& fault, bool gpu_memory, const model::Machine& machine) {
   if (fault.step == "devices" || fault.step == "open") return device_remedy(fault);
   if (fault.step == "dma-buf export") return export_remedy(machine);

@@ -11,7 +11,4 @@ namespace topotune::gdr {
 // `explain` tells more of where there is one. `gpu_memory`: whose memory it was.
 std::string remedy_for(const Fault& fault, bool gpu_memory, const model::Machine& machine);
 
-// "ibv_reg_dmabuf_mr: Operation not supported (errno 95)".
-std::string words_of(const Fault& fault);
-
 }  // namespace topotune::gdr

@@ -15,6 +15,15 @@ tl::unexpected<Fault> failed(const TopotuneVerbsFault& fault) {
 
 }  // namespace
 
+std::string words_of(const Fault& fault) {
+  const bool named = fault.text.starts_with(fault.step);
+  const char* const kind = fault.step == "completion"                                     ? "status"
+                           : fault.step == "dma-buf export" || fault.step == "GPU memory" ? "CUDA"
+                                                                                          : "errno";
+  return fmt::format("{}{}{} ({} {})", named ? "" : fault.step, named ? "" : ": ", fault.text, kind,
+                     fault.number);
+}
+
 const char* name_of(Op op) { return op == Op::write ? "write" : "read"; }
 
 Tried<void> End::register_memory(void* address, std::size_t bytes, int dmabuf_fd) const {

@@ -17,6 +17,8 @@ struct Fault {
   int number = 0;
   std::string text;
 };
+// "ibv_reg_dmabuf_mr: Operation not supported (errno 95)".
+std::string words_of(const Fault& fault);
 template <class T>
 using Tried = tl::expected<T, Fault>;
 

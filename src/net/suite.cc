@@ -336,7 +336,8 @@ class Suite {
                         best, suspects.usual),
             model::Severity::info);
     }
-    for (const auto& [a, b] : suspects.links) {
+    for (const auto& link : suspects.links) {
+      const int a = link.first, b = link.second;
       const auto again = std::ranges::find_if(confirmed, [&](const Link& l) { return l.a == a && l.b == b; });
       if (again == confirmed.end() || again->gbytes_per_s >= suspects.limit) continue;
       say(member(a).host + "-" + member(b).host,

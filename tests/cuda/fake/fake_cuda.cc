@@ -1,7 +1,7 @@
 // A CUDA driver without a GPU: memory is the host's, streams run at once, and time is counted, not taken. It
 // lets the suites run where there is no GPU, healthy or with one fault. FAKE_CUDA_GPUS: how many;
 // FAKE_CUDA_FAULT: "corrupt" (one byte of each copy between GPUs arrives wrong), "no-peer", "exclusive",
-// "oom" (64 MiB a GPU), "hang" (a stream never ends), "no-kernels", "lost" (copies fail).
+// "no-dmabuf", "oom" (64 MiB a GPU), "hang" (a stream never ends), "no-kernels", "lost" (copies fail).
 #include <unistd.h>
 
 #include <cstdint>
@@ -155,7 +155,7 @@ Rc cuDeviceGetPCIBusId(char* text, int size, int device) {
 }
 Rc cuDeviceGetAttribute(int* value, int which, int) {
   const std::map<int, int> values{
-      {16, 132}, {20, fault() == "exclusive" ? 3 : 0}, {40, 3}, {75, 9}, {76, 0}, {97, 232448}};
+      {16, 132}, {20, fault() == "exclusive" ? 3 : 0}, {40, 3}, {75, 9}, {76, 0}, {97, 232448}, {116, 1}};
   const auto found = values.find(which);
   return *value = found == values.end() ? 0 : found->second, 0;
 }
@@ -185,6 +185,10 @@ Rc cuMemFree_v2(Ptr p) {
   blocks.erase(p);
   std::free(host(p));
   return 0;
+}
+Rc cuMemGetHandleForAddressRange(void* fd, Ptr, std::size_t, int, unsigned long long) {
+  if (fault() == "no-dmabuf") return 801;
+  return *static_cast<int*>(fd) = ::dup(0), 0;
 }
 Rc cuMemHostAlloc(void** p, std::size_t bytes, unsigned) { return *p = std::calloc(1, bytes), 0; }
 Rc cuMemFreeHost(void* p) { return std::free(p), 0; }
