@@ -8,7 +8,7 @@ namespace {
 XmlDocument read(std::string_view text) {
   auto document = read_xml(text);
   EXPECT_TRUE(document) << document.error().text;
-  return *document;
+  return std::move(*document);
 }
 
 TEST(XmlReader, ReadsElementsAttributesTextAndLines) {
@@ -23,7 +23,7 @@ TEST(XmlReader, ReadsElementsAttributesTextAndLines) {
   EXPECT_EQ(d[0].get("c"), "x & A");
   EXPECT_EQ(d[0].text, "hi");
   EXPECT_EQ(d[1].parent, 0U);
-  EXPECT_EQ(d[0].children, std::vector<std::size_t>{1});
+  EXPECT_EQ(d[0].children, std::pmr::vector<std::size_t>{1});
 }
 
 TEST(XmlReader, EmptyAttributeIsFoundButNotGot) {
