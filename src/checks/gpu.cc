@@ -9,7 +9,6 @@
 #include "checks/facts_of.h"
 #include "checks/families.h"
 #include "parse/kernel_log.h"
-#include "parse/line_reader.h"
 
 namespace topotune::checks {
 namespace {
@@ -142,8 +141,11 @@ std::optional<Xid> xid_of(const std::string& line) {
   xid.code = *code;
   xid.rest = rest;
   // "45, pid=…, Ch 00000001 caused by previous Xid 149": its own line may be lost.
-  const auto cause = parse::after(rest, "caused by previous Xid ");
-  if (const auto number = cause ? parse_int<int>(parse::leading_digits(*cause)) : std::nullopt) xid.code = *number;
+  constexpr std::string_view kCause = "caused by previous Xid ";
+  if (const auto cause = rest.find(kCause); cause != std::string_view::npos) {
+    const auto number = rest.substr(cause + kCause.size());
+    xid.code = parse_int<int>(number.substr(0, number.find_first_not_of("0123456789"))).value_or(*code);
+  }
   if (const auto bdf = parse_bdf(xid.device)) xid.device = bdf->to_string();
   return xid;
 }
