@@ -57,7 +57,9 @@ std::string name_of_input(const std::vector<std::string>& files) {
 }
 
 bool is_log(const model::NcclLog& log) {
-  return log.library_lines > 0 || !log.versions.empty() || log.kind == "nccl-ras";
+  // PyTorch's watchdog alone tells which ranks waited, its exception NCCL's last words.
+  return log.library_lines > 0 || !log.versions.empty() || log.kind == "nccl-ras" || !log.problems.empty() ||
+         log.find(model::NoteKind::watchdog) != nullptr;
 }
 
 Error no_log(const std::string& name, const model::NcclLog& log) {
