@@ -4,7 +4,7 @@ NAME: a suite is needed
 RUN: topotune bench
 STATUS: 64
 STDERR: bench: which suite?
-STDERR: hint: all coll host levels mixed net numa p2p
+STDERR: hint: all coll gdr host levels mixed net numa p2p
 
 NAME: an unknown suite
 RUN: topotune bench p2q

@@ -378,7 +378,7 @@ TEST(Tuner, AllVersionsAtOnce) {
     for (const char* symbol : {"ncclTunerPlugin_v5", "ncclTunerPlugin_v6"}) {
       threads.emplace_back([&, symbol, copy] {
         for (int round = 0; round < 20; ++round) {
-          Ranks ranks(library, 2, static_cast<std::uint64_t>(symbol[16] * 1000 + copy * 100 + round), symbol);
+          Ranks ranks(library, 2, static_cast<std::uint64_t>(symbol[17] * 1000 + copy * 100 + round), symbol);
           for (int i = 0; i < 500; ++i) {
             Costs costs;
             int channels = 0;
