@@ -24,7 +24,6 @@ struct Fate {
 };
 
 bool is_save(const StreamResult& stream) { return stream.plan.stream.op == "checkpoint"; }
-bool is_big(const StreamResult& stream) { return stream.plan.mean_bytes() >= 8.0 * (1 << 20); }
 
 class Rules {
  public:
@@ -45,6 +44,14 @@ class Rules {
   }
 
  private:
+  // Also where all sizes were scaled down: three times the least stream.
+  bool is_big(const StreamResult& stream) const {
+    double least = stream.plan.mean_bytes();
+    for (const auto& other : report_.streams)
+      if (!is_save(other)) least = std::min(least, other.plan.mean_bytes());
+    return stream.plan.mean_bytes() >= std::min(8.0 * (1 << 20), 3 * least);
+  }
+
   void say(Severity severity, const char* rule, std::string text) {
     out_.push_back({severity, std::string("advice ") + rule, std::move(text)});
   }
