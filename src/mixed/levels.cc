@@ -97,7 +97,7 @@ void profile_loss(const Levels& l, std::vector<Loss>& losses, std::vector<std::s
         {"profile",
          fmt::format("{:.3g} of {:.3g} ms a step ({}) are communication that no computation hides",
                      *s.exposed * 1e3, s.median * 1e3, percent(*s.exposed / s.median)),
-         *s.exposed / s.median});
+         std::max(0.0, *s.exposed - framework_excess(l)) / s.median});
   else
     unknown.push_back("communication that no computation hides");
 }
