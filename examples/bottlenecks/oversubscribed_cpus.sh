@@ -21,5 +21,6 @@ cat >"$out/oversubscribed.sbatch" <<'JOB'
 srun python3 train.py --num_workers 8
 JOB
 says "$topotune" lint "$out/oversubscribed.sbatch"
-says taskset -c "$first" "$topotune" bench mixed --backend mpi --scale 0.01 --duration 0.3 --fail-on error
+# shellcheck disable=SC2086
+says taskset -c "$first" $mpirun --bind-to none -n 2 "$topotune" bench mixed --backend mpi --scale 0.002 --duration 0.3 --limit 60 --fail-on error
 exit "$status"

@@ -18,7 +18,7 @@ if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -ge 2 ]; then
 else
   needs_mpi
   case $($mpirun --version 2>/dev/null) in
-    *"Open MPI"*) ;;
+    *"Open MPI"* | *OpenRTE* | *open-mpi.org*) ;;
     *) waived "without GPUs this needs Open MPI, whose transports can be chosen" ;;
   esac
   # shellcheck disable=SC2086

@@ -139,6 +139,8 @@ class LevelsRun {
       progress_("the collective alone");
       collective();
     }
+    if (interrupted() && !levels_.collective) levels_.no_collective = "interrupted";
+    if (interrupted() && !levels_.step) levels_.no_step = "interrupted";
     take_counters(before);
     progress_.fraction(1);
     progress_.clear();

@@ -13,6 +13,7 @@ using model::Severity;
 
 constexpr double kDisturbed = 1.5, kFine = 1.2;  // times slower
 constexpr double kOneCpu = 0.8;                  // share of a vector's or softirq's interrupts
+constexpr std::size_t kEnough = 8;               // operations of a stream
 constexpr double kBusySoftirq = 10000;           // a second
 
 // How a kind of stream fared: its least and most disturbed member.
@@ -23,7 +24,6 @@ struct Fate {
 };
 
 bool is_save(const StreamResult& stream) { return stream.plan.stream.op == "checkpoint"; }
-bool is_big(const StreamResult& stream) { return stream.plan.mean_bytes() >= 8.0 * (1 << 20); }
 
 class Rules {
  public:
@@ -44,6 +44,14 @@ class Rules {
   }
 
  private:
+  // Also where all sizes were scaled down: three times the least stream.
+  bool is_big(const StreamResult& stream) const {
+    double least = stream.plan.mean_bytes();
+    for (const auto& other : report_.streams)
+      if (!is_save(other)) least = std::min(least, other.plan.mean_bytes());
+    return stream.plan.mean_bytes() >= std::min(8.0 * (1 << 20), 3 * least);
+  }
+
   void say(Severity severity, const char* rule, std::string text) {
     out_.push_back({severity, std::string("advice ") + rule, std::move(text)});
   }
@@ -113,7 +121,9 @@ class Rules {
       for (const auto& stream : report_.streams) {
         if (&stream == &save) continue;
         const auto beside = slowdown_of(stream.alone, overlapping(stream.together, save.together));
-        if (!beside || beside->ratio < kDisturbed || beside->ci95.low <= kFine) continue;
+        if (!beside || beside->operations < kEnough || beside->ratio < kDisturbed ||
+            beside->ci95.low <= kFine)
+          continue;
         say(Severity::info, "checkpoint-disturbs",
             fmt::format("while a checkpoint is saved, {} is {:.2f} x slower ({:.2f}-{:.2f}, {} operations): "
                         "save from a "
@@ -128,7 +138,7 @@ class Rules {
     for (const auto& stream : report_.streams) {
       const auto expected = expected_of(stream);
       const auto reached = achieved_gbytes_per_s(stream.together);
-      if (!expected || !reached || *reached >= expected->low) continue;
+      if (!expected || !reached || *reached >= expected->low || stream.together.size() < kEnough) continue;
       say(Severity::info, "rate-not-held",
           fmt::format("{} reaches {:.3g} GB/s beside the others, {}: the profile asks for more than the "
                       "machine gives at "

@@ -57,19 +57,29 @@ void collective_loss(const Levels& l, std::vector<Loss>& losses, std::vector<std
                     std::max(lost, kCounts)});
 }
 
+// Seconds a step by which the framework's communication is longer than the collective alone; 0 within a
+// quarter of it.
+double framework_excess(const Levels& l) {
+  const auto& s = *l.step;
+  if (!s.communication || !s.calls || !l.collective) return 0;
+  const double alone = *s.calls * l.collective->seconds;
+  return *s.communication > kFrameworkMay * alone ? *s.communication - alone : 0;
+}
+
 void step_loss(const Levels& l, std::vector<Loss>& losses, std::vector<std::string>& unknown) {
   if (!l.step) return;
   const auto& s = *l.step;
   if (!s.communication || !s.calls || !l.collective)
     return unknown.push_back("communication of the step beside the collective alone");
-  const double alone = *s.calls * l.collective->seconds;
-  if (*s.communication <= kFrameworkMay * alone) return;
+  const double excess = framework_excess(l);
+  if (excess <= 0) return;
+  // What computation hides costs nothing.
   losses.push_back(
       {"step",
        fmt::format("the step's {:.0f} calls take {:.3g} ms in the framework, {:.3g} ms by the collective "
                    "alone",
-                   *s.calls, *s.communication * 1e3, alone * 1e3),
-       (*s.communication - alone) / s.median});
+                   *s.calls, *s.communication * 1e3, *s.calls * l.collective->seconds * 1e3),
+       std::min(excess, s.exposed.value_or(excess)) / s.median});
 }
 
 void profile_loss(const Levels& l, std::vector<Loss>& losses, std::vector<std::string>& unknown) {
@@ -87,7 +97,7 @@ void profile_loss(const Levels& l, std::vector<Loss>& losses, std::vector<std::s
         {"profile",
          fmt::format("{:.3g} of {:.3g} ms a step ({}) are communication that no computation hides",
                      *s.exposed * 1e3, s.median * 1e3, percent(*s.exposed / s.median)),
-         *s.exposed / s.median});
+         std::max(0.0, *s.exposed - framework_excess(l)) / s.median});
   else
     unknown.push_back("communication that no computation hides");
 }

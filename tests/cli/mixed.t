@@ -3,7 +3,7 @@
 NAME: a profile that is none
 RUN: topotune bench mixed --profile dense
 STATUS: 3
-STDERR: topotune: dense: 
+STDERR: topotune: dense: cannot read: No such file or directory
 STDERR: hint: known profiles are dense-ddp fsdp moe
 
 NAME: a bad line of a profile is named
