@@ -204,6 +204,7 @@ void Run::gdr_suite() {
 // `bench net` between two processes of this machine, as the command alone does it.
 void Run::net_suite() {
   session_.step("net between two processes");
+  session_.idle();  // every wait in there has a limit of its own
   Remote remote{{"localhost", "localhost"},
                 {},
                 {"bench", "net", "--json", "--quiet", "--bytes", "8,4096,1M", "--time",

@@ -47,10 +47,10 @@ double usual_of(const Map& map) {
 }
 
 struct Shade {
-  double from;  // share of the usual
+  double from;  // share of the 75th percentile
   std::string_view fill, ink, words;
 };
-constexpr std::array<Shade, 5> kShades{{{0.9, "#e8f3ec", "#1f2933", "90 % of the usual or more"},
+constexpr std::array<Shade, 5> kShades{{{0.9, "#e8f3ec", "#1f2933", "90 % of it or more"},
                                         {0.7, "#f9e8a8", "#1f2933", "70 % to 90 %"},
                                         {0.4, "#f0a35e", "#1f2933", "40 % to 70 %"},
                                         {0.1, "#d1495b", "#ffffff", "10 % to 40 %"},
@@ -71,7 +71,7 @@ void cell(SvgCanvas& canvas, const Map& map, std::size_t row, std::size_t column
     return;
   }
   const auto& shade = shade_of(found->second / usual);
-  canvas.begin_group(fmt::format("{} to {}: {:.3f} GB/s, {:.0f} % of the usual", map.names[row],
+  canvas.begin_group(fmt::format("{} to {}: {:.3f} GB/s, {:.0f} % of the 75th percentile", map.names[row],
                                  map.names[column], found->second, 100 * found->second / usual));
   canvas.box(at, {shade.fill, "#ffffff", 1, 0, ""});
   canvas.text(at.middle(), at.y + 16, fmt::format("{:.2f}", found->second),
@@ -96,8 +96,8 @@ std::string heat_map_svg(const model::MeasurementRun& run) {
   const double usual = usual_of(map);
   const auto n = static_cast<double>(map.names.size());
   SvgCanvas canvas;
-  const std::string title =
-      fmt::format("{}: GB/s from the row to the column, usual {:.3f}", run.suite, usual);
+  const std::string title = fmt::format(
+      "{}: GB/s from the row to the column, shaded against the 75th percentile, {:.3f}", run.suite, usual);
   canvas.text(16, 28, title, {15, "#1f2933", "start", true, false});
   for (std::size_t i = 0; i < map.names.size(); ++i) {
     const double at = static_cast<double>(i);

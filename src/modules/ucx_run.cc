@@ -64,8 +64,11 @@ class Pinger {
   void serve() {
     side_.tell(c_, pair_.me, Word::ready);
     int round = 0;
-    while (const auto count = side_.hear(c_, pair_.peer, Word::count))
-      for (std::uint64_t i = 0; i < count && !one_sided(); ++i) back(round++);
+    while (const auto count = side_.hear(c_, pair_.peer, Word::count)) {
+      if (one_sided()) continue;
+      if (op_ == kTag) next_ = side_.receive_tag(pair_.peer, side_.in(), bytes_);
+      for (std::uint64_t i = 0; i < count; ++i) back(round++, i + 1 == count);
+    }
   }
 
   // Rounds `first` and so on at the initiator; seconds.
@@ -90,8 +93,9 @@ class Pinger {
     switch (op_) {
       case kTag: {
         const auto in = side_.receive_tag(pair_.peer, side_.in(), bytes_);
-        send_tag();
-        return side_.wait(in, "receive");
+        const auto out = side_.send_tag(c_, pair_.me, side_.out(), bytes_);
+        side_.wait(in, "receive");
+        return side_.wait(out, "send");
       }
       case kActive:
         send_active();
@@ -104,11 +108,15 @@ class Pinger {
         return side_.wait(Side::get(c_, side_.in(), bytes_), "get");
     }
   }
-  void back(int round) {
+  void back(int round, bool last) {
     switch (op_) {
-      case kTag:
-        side_.wait(side_.receive_tag(pair_.peer, side_.in(), bytes_), "receive");
-        return send_tag();
+      case kTag: {
+        side_.wait(next_, "receive");
+        // The next one is awaited before this one is known to have left, as programs do.
+        const auto out = side_.send_tag(c_, pair_.me, side_.out(), bytes_);
+        if (!last) next_ = side_.receive_tag(pair_.peer, side_.in(), bytes_);
+        return side_.wait(out, "send");
+      }
       case kActive:
         side_.expect_active(1);
         side_.wait_active();
@@ -119,7 +127,6 @@ class Pinger {
     }
   }
 
-  void send_tag() { side_.wait(side_.send_tag(c_, pair_.me, side_.out(), bytes_), "send"); }
   void send_active() { side_.wait(Side::send_active(c_, side_.out(), bytes_), "active message"); }
   void put(int round) {
     if (side_.is_host()) side_.out()[bytes_ - 1] = mark(round);
@@ -141,6 +148,7 @@ class Pinger {
   Pair pair_;
   int op_;
   std::size_t bytes_;
+  Request next_ = nullptr;  // what the other side waits for
 };
 
 // `count` messages in the directions, at most `window` under way.

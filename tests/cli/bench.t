@@ -74,3 +74,18 @@ RUN: topotune explain --number "fast"
 STATUS: 3
 STDERR: 'fast' has no speed such as 92 GB/s
 STDERR: hint: such as
+
+NAME: a heat map needs a matrix
+RUN: topotune bench net --svg $TMP/m.svg
+STATUS: 64
+STDERR: bench net: --svg draws a matrix of hosts
+STDERR: hint: add --all-pairs or --screen
+
+NAME: no stream is none
+RUN: topotune bench net --streams 0
+STATUS: 64
+STDERR: --streams
+
+NAME: gdr says what it lacks, whatever the machine
+RUN: mkdir -p $TMP/m/sys/class && topotune --sysroot $TMP/m bench gdr --json | grep -o '"status":"waived","why":"[a-zA-Z ]*'
+EXPECT: no RDMA device on this machine
