@@ -1,6 +1,7 @@
 // Conditions that the circulating advice does not reach: versions, both sides of a limit, corrections.
 #include "lint/registry.h"
 #include "lint/scan_yaml.h"
+#include "lint/yaml_tree.h"
 #include "lint_helpers.h"
 
 namespace topotune::lint {
@@ -253,6 +254,13 @@ TEST(Yaml, ABombStaysSmall) {
   scan_yaml(text);
   scan_yaml(std::string(20000, '['));
   scan_yaml("&a [*a, *a]");
+}
+
+TEST(Yaml, EmptyNodesWithoutEndAreCutByTheLengthOfTheText) {
+  const YamlTree tree = parse_yaml(",\r\r\r\xff\xff\xff\xff\xee\xf2\xf5\xf2\xf2\xf2\xf2\xf2 ");
+  EXPECT_TRUE(tree.error);
+  EXPECT_LT(tree.nodes.size(), 100U);
+  EXPECT_FALSE(parse_yaml("a:\nb: {c, d: [e:, f:]}\n? g\n").error);
 }
 
 TEST(Fix, WritesADiffThatOnlyChangesWhatItMust) {
