@@ -198,6 +198,7 @@ bool judge_states(const Machine& machine, Judge& judge) {
   bool any = false;
   for (const auto& state : machine.gpu_states) {
     const auto action = to_lower(told_by(state, "GPU Recovery Action"));
+    const bool lost = told_by(state, "GPU is lost") == "Yes";
     const bool failed = told_by(state, "Remapping Failure Occurred") == "Yes";
     const bool reset = action.find("reset") != std::string::npos ||
                        action.find("reboot") != std::string::npos ||
@@ -205,17 +206,20 @@ bool judge_states(const Machine& machine, Judge& judge) {
     const char* pending = told_by(state, "Remapped Rows Pending") == "Yes"    ? "Remapped Rows Pending"
                           : told_by(state, "Pending Page Blacklist") == "Yes" ? "Pending Page Blacklist"
                                                                               : nullptr;
-    if (!failed && !reset && pending == nullptr && action.find("drain") == std::string::npos) continue;
-    const std::string observed = failed    ? "Remapping Failure Occurred: Yes"
+    if (!lost && !failed && !reset && pending == nullptr && action.find("drain") == std::string::npos)
+      continue;
+    const std::string observed = lost      ? "GPU is lost"
+                                 : failed  ? "Remapping Failure Occurred: Yes"
                                  : pending ? fmt::format("{}: Yes", pending)
                                  : action.empty() || action == "none"
                                      ? "Reset Required: Yes"
                                      : "GPU Recovery Action: " + told_by(state, "GPU Recovery Action");
     auto& found = judge.found(state.gpu, "no error that waits for a reset", observed,
                               {{told_by(state, "source"), observed}});
-    if (!failed && !reset) found.severity = Severity::warn;
+    if (!lost && !failed && !reset) found.severity = Severity::warn;
     found.title = "The GPU waits for a reset after an error";
     if (failed) found.title = "A repair of the GPU's memory has failed";
+    if (lost) found.title = "The driver has lost the GPU";
     any = true;
   }
   return any;

@@ -178,8 +178,11 @@ void say_diagnostics(const Globals& globals, const Input& input) {
   constexpr std::size_t kMost = 20;
   if (globals.quiet) return;
   const auto& all = input.machine.diagnostics;
-  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i)
-    fmt::print(stderr, "topotune: {}: warning: {}\n", printable(input.name), printable(all[i].text));
+  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
+    std::string_view text = all[i].text;  // of a single text it begins with its name
+    if (text.starts_with(input.name + ": ")) text.remove_prefix(input.name.size() + 2);
+    fmt::print(stderr, "topotune: {}: warning: {}\n", printable(input.name), printable(text));
+  }
   if (all.size() > kMost)
     fmt::print(stderr, "topotune: {}: warning: and {} more\n", printable(input.name), all.size() - kMost);
 }

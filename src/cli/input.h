@@ -26,8 +26,8 @@ struct Input {
 // their file; `unrecognised` when the content is nothing known.
 Result<Input> load_input(const std::string& name, const Globals& globals);
 
-// What an input says about itself, on standard error: contradictions between its texts, what could not be read or
-// is cut off, devices that did not answer. Not with --quiet; the first 20.
+// What an input says about itself, on standard error: contradictions between its texts, what could not be
+// read or is cut off, devices that did not answer. Not with --quiet; the first 20.
 void say_diagnostics(const Globals& globals, const Input& input);
 
 // The error, about this file where it names none.

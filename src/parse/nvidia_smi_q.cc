@@ -217,6 +217,7 @@ class Reader {
   void set_field(const KeyValue& field) {
     if (below("MIG Device") || below("MIG Devices") || below("Processes")) return;
     auto& gpu = out_.gpus.back();
+    if (smi::says_lost(field.value)) gpu.state.other["GPU is lost"] = "Yes";
     const auto heading = headings_.empty() ? std::string_view{} : headings_.back().name;
     if (std::ranges::any_of(headings_, [](const Heading& h) { return is_clock_reasons(h.name); }))
       return set_clock_reason(gpu, field.key, field.value);

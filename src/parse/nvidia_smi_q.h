@@ -48,6 +48,8 @@ std::optional<int> fabric_status(std::string_view text);
 // Bit of a clocks event (throttle) reason by its name in text or XML form, without case, blanks and
 // underscores.
 std::optional<std::uint64_t> clock_event_bit(std::string_view name);
+// "GPU is lost" (NVML_ERROR_GPU_IS_LOST) in the place of a value.
+bool says_lost(std::string_view text);
 // "143771 MiB" -> bytes.
 std::optional<std::uint64_t> bytes_of(std::string_view text);
 // Nothing for "N/A", "[N/A]", "Not Supported", "ERR!", "Unknown Error" and the like.

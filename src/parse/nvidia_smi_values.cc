@@ -117,6 +117,12 @@ std::optional<std::uint64_t> clock_event_bit(std::string_view name) {
   return find_in(kBits, bare);
 }
 
+bool says_lost(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with("[") && text.ends_with("]")) text = text.substr(1, text.size() - 2);
+  return iequals(text, "GPU is lost");
+}
+
 std::optional<std::uint64_t> bytes_of(std::string_view text) {
   text = trim(text);
   const auto digits = leading_digits(text);

@@ -120,6 +120,11 @@ SmiGpu read_gpu(const pugi::xml_node& node) {
   gpu.state.utilisation = number_of(node.child("utilization").child("gpu_util"));
   gpu.state.temperature_c = leading_number(trim(node.child("temperature").child("gpu_temp").text().get()));
   read_others(node, gpu);
+  for (const auto& [parent, name] :
+       {std::pair{"fb_memory_usage", "total"}, std::pair{"utilization", "gpu_util"},
+        std::pair{"temperature", "gpu_temp"}}) {
+    if (smi::says_lost(node.child(parent).child(name).text().get())) gpu.state.other["GPU is lost"] = "Yes";
+  }
   return gpu;
 }
 

@@ -575,6 +575,7 @@ TEST(Gpu03, TheStateOfTheGpuTellsWithoutALog) {
   EXPECT_TRUE(with("Remapped Rows Pending", "Yes").one(Severity::warn));
   EXPECT_TRUE(with("Pending Page Blacklist", "Yes").one(Severity::warn));
   EXPECT_TRUE(with("Reset Required", "Yes").one(Severity::error));
+  EXPECT_TRUE(with("GPU is lost", "Yes").one(Severity::error));
 }
 
 TEST(Gpu03, AChannelThatAnEarlierXidEndedTellsThatOne) {

@@ -26,7 +26,7 @@ SAME: topotune show "$DATA/fuzz/corpus/hwloc_xml/v2.xml" --nccl-xml - | topotune
 NAME: another kind of file is refused in one line
 RUN: echo '<graphs version="1"></graphs>' | topotune show - --json
 STATUS: 3
-STDERR: topotune: stdin: a graph file of NCCL
+STDERR: topotune: stdin: a graph file of NCCL (NCCL_GRAPH_DUMP_FILE), not a topology
 
 NAME: an empty file is refused
 RUN: topotune show /dev/null

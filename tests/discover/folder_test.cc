@@ -361,5 +361,20 @@ TEST(Folder, EveryGpuOfAnXmlQueryIsRead) {
   EXPECT_EQ(out.machine.topology.gpus.size(), 2u);
 }
 
+TEST(Folder, ALostGpuIsToldByItsValues) {
+  const auto lost = [](const std::string& text) {
+    const auto out = read({{"q", text}});
+    return out.machine.gpu_states.at(0).other.count("GPU is lost") +
+           out.machine.gpu_states.at(1).other.count("GPU is lost") * 10;
+  };
+  EXPECT_EQ(lost("==NVSMI LOG==\nAttached GPUs : 2\nGPU 00000000:41:00.0\n    Product Name : X\n"
+                 "GPU 00000000:61:00.0\n    FB Memory Usage\n        Total : GPU is lost\n"),
+            10u);
+  EXPECT_EQ(
+      lost("<nvidia_smi_log>\n<gpu id=\"00000000:41:00.0\"><utilization><gpu_util>GPU is lost</gpu_util>"
+           "</utilization></gpu>\n<gpu id=\"00000000:61:00.0\"></gpu>\n</nvidia_smi_log>\n"),
+      1u);
+}
+
 }  // namespace
 }  // namespace topotune::discover
