@@ -85,19 +85,20 @@ Outcome gdr_unused(const LogView& v) {
 // decides. "rank 0: GPUDirect over device 0, none over 1, 2"; "" when no rank has both.
 std::string gdr_by_device(const std::vector<const LogEdge*>& with,
                           const std::vector<const LogEdge*>& without) {
-  std::map<int, std::pair<std::set<int>, std::set<int>>> devices;  // by rank: with, without
+  // By communicator and rank: with, without.
+  std::map<std::pair<int, int>, std::pair<std::set<int>, std::set<int>>> devices;
   for (const auto* e : with)
-    if (e->device) devices[e->src].first.insert(*e->device);
+    if (e->device) devices[{e->communicator.value_or(0), e->src}].first.insert(*e->device);
   for (const auto* e : without)
-    if (e->device) devices[e->src].second.insert(*e->device);
-  for (const auto& [rank, sets] : devices) {
+    if (e->device) devices[{e->communicator.value_or(0), e->src}].second.insert(*e->device);
+  for (const auto& [sender, sets] : devices) {
     const auto& [on, off] = sets;
     if (on.empty() || off.empty()) continue;
     if (std::ranges::any_of(off, [&on = on](int d) { return on.contains(d); })) continue;
     return fmt::format(
         "; rank {}: GPUDirect over device {}, none over {}: the module is loaded, the distance "
         "of GPU and NIC decides",
-        rank, fmt::join(on, ", "), fmt::join(off, ", "));
+        sender.second, fmt::join(on, ", "), fmt::join(off, ", "));
   }
   return {};
 }

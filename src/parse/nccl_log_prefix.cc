@@ -176,6 +176,7 @@ bool RecordReader::fast_head(Mark& mark) const {
   std::size_t at = 0;
   while (at < line_.size() && is_host_char(line_[at])) ++at;
   if (at == 0 || at > kLongestHost) return false;
+  if (at == 2 && is_clock(line_.substr(0, 8))) return false;  // or a short name's whole head: read slowly
   const auto host = line_.substr(0, at);
   Cursor in(line_.substr(at));
   in.expect(":");
