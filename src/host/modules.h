@@ -10,8 +10,9 @@ namespace topotune::host {
 // The file of the running program (/proc/self/exe); "" where the kernel does not tell.
 std::string program_file();
 
-// Where a part of the program lies that other libraries or programs load: in the folder that TOPOTUNE_MODULES names, else
-// beside the program, or in ../lib/topotune of it; links followed. not_found: the file is nowhere.
+// Where a part of the program lies that other libraries or programs load: in the folder that TOPOTUNE_MODULES
+// names, else beside the program, or in ../lib/topotune of it; links followed. not_found: the file is
+// nowhere.
 Result<std::string> module_file(const std::string& file);
 
 // A part of the program that is linked with a library which need not be here, such as "libtopotune-mpi.so".
