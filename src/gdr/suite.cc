@@ -86,6 +86,10 @@ class Suite {
       else
         out.push_back({&gpu});
     }
+    for (const auto& id : bench_.options.gpus)
+      if (std::ranges::find(bench_.gpus->gpus, id, &cuda::Gpu::id) == bench_.gpus->gpus.end())
+        waive({{"memory", id}},
+              fmt::format("there is no {} here: CUDA shows {} GPUs", id, bench_.gpus->gpus.size()));
     if (bench_.machine.modules.known() && !bench_.machine.modules->contains("gdrdrv") &&
         !bench_.gpus->gpus.empty())
       bench_.session.judge(
@@ -376,6 +380,8 @@ void run_gdr(const Bench& bench) {
   };
   const auto ports = ports_of(bench.machine, bench.options.nics);
   if (ports.empty()) return waive(why_no_port(bench.machine, bench.options.nics));
+  for (const auto& name : bench.options.nics)
+    if (ports_of(bench.machine, {name}).empty()) waive(why_no_port(bench.machine, {name}));
   const auto verbs = Verbs::open();
   if (!verbs) return waive(verbs.error().text);
   if (const auto devices = verbs->devices(); !devices || devices->empty()) {

@@ -15,7 +15,6 @@ namespace topotune::gdr {
 struct SuiteOptions {
   std::vector<std::size_t> sizes{65536, std::size_t{1} << 20, std::size_t{8} << 20};  // of bandwidths
   bool host = true, gpu = true;
-  bool gpu_asked = false;         // then its absence is said
   std::vector<std::string> nics;  // devices; empty: all with an active port
   std::vector<std::string> gpus;  // ids; empty: all
   bool all_pairs = false;         // every ordered pair of ports instead of each with itself and the next

@@ -85,3 +85,12 @@ NAME: a memory that is none
 RUN: topotune bench gdr --memory disk
 STATUS: 64
 STDERR: --memory
+
+NAME: what was named and is not there is said, the rest is measured
+RUN: bash $DATA/gdr/machine.sh $TMP/m && TOPOTUNE_MODULES=$FAKE_MODULES topotune --sysroot $TMP/m bench gdr mlx5_0 mlx5_9 GPU1 GPU7 --bytes 64K --time 0.02 --fail-on error
+EXPECT: waived: no active RDMA port among those named: mlx5_0:1 ACTIVE
+EXPECT: memory GPU7
+EXPECT: waived: there is no GPU7 here: CUDA shows 2 GPUs
+EXPECT: gdr.read               mlx5_0:1 -> mlx5_0:1 memory host 64 KiB
+EXPECT: gdr.read               mlx5_0:1 -> mlx5_0:1 memory GPU1 64 KiB
+NOT: memory GPU0
