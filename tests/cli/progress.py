@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The bar of `bench` on a real terminal: a pseudo terminal of 100 columns.
 
-    progress.py TOPOTUNE
+    progress.py TOPOTUNE [STEP WORDS...]
+
+STEP is in the name of a step that the bar shows, WORDS are the command line; without them `bench numa`.
 """
 import fcntl
 import os
@@ -43,9 +45,9 @@ def check(good, text):
 
 def main():
     tool = os.path.abspath(sys.argv[1])
-    words = ["bench", "numa", "--time", "0.05"]
+    named, *words = sys.argv[2:] or ["numa.latency", "bench", "numa", "--time", "0.05"]
     status, out, said = run(tool, *words, terminal=True)
-    check(status in (0, 1, 3), "bench numa ends with %d" % status)
+    check(status in (0, 1, 3), "%s ends with %d" % (" ".join(words), status))
     lines = said.split("\r")[1:]
     bars = [re.fullmatch(r"\x1b\[K\[(#*)(\.*)\] +(\d+) % +[0-9.]+ s  (.*)", line) for line in lines]
     bars = [bar for bar in bars if bar]
@@ -54,10 +56,10 @@ def main():
     check(percents == sorted(percents), "the percentage never falls: %s" % percents)
     check(percents[-1] == 100 and any(0 < p < 100 for p in percents), "it ends with 100 after steps between")
     check(all(len(bar[1]) + len(bar[2]) == 24 and len(bar[1]) == 24 * int(bar[3]) // 100 for bar in bars), "the bar is as long as it says")
-    check(any("numa.latency" in bar[4] for bar in bars), "the step is named")
+    check(any(named in bar[4] for bar in bars), "the step is named")
     check(all(len(line.replace("\x1b[K", "")) < 100 for line in lines), "no line is longer than the terminal")
     check(said.endswith("\r\x1b[K"), "the bar is wiped at the end")
-    check("\r" not in out and "\x1b" not in out and "numa.latency" in out, "the table is clean")
+    check("\r" not in out and "\x1b" not in out and named.split(".")[-1] in out, "the table is clean")
     status, out, said = run(tool, *words, terminal=False)
     check("\x1b" not in said and "%" not in said, "no bar where stderr is no terminal: " + said)
     status, out, said = run(tool, *words, "-q", terminal=True)
