@@ -50,6 +50,23 @@ int completion_status(std::string_view text) {
   return text.find("RETRY_EXC") != std::string_view::npos ? 12 : 0;
 }
 
+// AWS's plugin: "NET/OFI Request 0x.. completed with error. RC: 103. Error: 4126 (Unresponsive receiver …)".
+Outcome ofi_peer_silent(const LogView& v) {
+  std::vector<Evidence> evidence;
+  const LogProblem* first = nullptr;
+  for (const auto* p : v.problems({"Unresponsive receiver", "Unreachable remote"})) {
+    if (first == nullptr) first = p;
+    if (evidence.size() < 6) evidence.push_back(v.evidence(*p));
+  }
+  if (first == nullptr) return Clean{};
+  auto f = log_finding(v, "LOG07", "a peer", "the peer acknowledges",
+                       "a peer did not answer over libfabric: most likely the security group, the subnet or "
+                       "placement of the instances, or a peer that ended",
+                       evidence, first->at);
+  f.title = "A peer did not answer (libfabric)";
+  return Findings{f};
+}
+
 Outcome peer_silent(const LogView& v) {
   std::map<std::string, std::uint64_t> peers;
   std::vector<const LogProblem*> rejected, silent;
@@ -61,7 +78,7 @@ Outcome peer_silent(const LogView& v) {
       rejected.push_back(p);
   }
   const auto& found = silent.empty() ? rejected : silent;
-  if (found.empty()) return Clean{};
+  if (found.empty()) return ofi_peer_silent(v);
   std::vector<Evidence> evidence;
   for (const auto* p : found) {
     if (evidence.size() < 6) evidence.push_back(v.evidence(*p));
@@ -90,6 +107,10 @@ Outcome shm_full(const LogView& v) {
     return !icontains(p->text, "fallocate") && !icontains(p->text, "shm") &&
            !icontains(p->text, "shared memory") && !icontains(p->text, "ftruncate");
   });
+  // "Error: failed to extend /dev/shm/nccl-XXXXXX to N bytes[, error: ...]": up to 2.2x without the reason.
+  for (const auto* p : v.problems({"failed to extend /dev/shm"}))
+    if (p->text.find(", error:") == std::string::npos || icontains(p->text, "No space left"))
+      found.push_back(p);
   for (const auto* p : v.problems({"Error while creating shared memory segment"})) found.push_back(p);
   if (found.empty()) return Clean{};
   std::vector<Evidence> evidence;
@@ -123,7 +144,8 @@ Outcome wrong_gid(const LogView& v) {
   auto found = v.problems({"ibv_modify_qp failed"});
   std::erase_if(found, [](const LogProblem* p) {
     return !icontains(p->text, "Invalid argument") && !icontains(p->text, "No such device") &&
-           !icontains(p->text, "timed out") && !icontains(p->text, "unreachable");
+           !icontains(p->text, "timed out") && !icontains(p->text, "unreachable") &&
+           !icontains(p->text, "No data available");  // ENODATA: the table's entry is empty
   });
   if (found.empty()) return Clean{};
   std::vector<Evidence> evidence{v.evidence(*found[0])};
@@ -278,6 +300,15 @@ Outcome multicast_fails(const LogView& v) {
   return Findings{f};
 }
 
+Outcome no_imex(const LogView& v) {
+  auto outcome = from_problem(v, "NVL10", "MNNVL", "IMEX runs and its channel is in the container",
+                              "NCCL sees a multi-node NVLink domain and cannot use it",
+                              {"is available but not working"});
+  if (auto* found = std::get_if<Findings>(&outcome); found != nullptr && v.many_hosts())
+    found->front().severity = Severity::error;
+  return outcome;
+}
+
 Outcome newer_cuda(const LogView& v) {
   const auto cuda = v.log.cuda ? parse_double(*v.log.cuda) : std::nullopt;
   const auto driver = v.log.cuda_driver ? parse_double(*v.log.cuda_driver) : std::nullopt;
@@ -302,8 +333,10 @@ Outcome hosts_apart(const LogView& v) {
   if (main == nullptr || !main->nnodes || names.empty())
     return NotEvaluated{"number of nodes and host names of the ranks: not in the log"};
   if (*main->nnodes == 1) return Clean{};
-  if (main->nranks && static_cast<std::size_t>(*main->nranks) != v.log.ranks.size())
-    return NotEvaluated{"host names of all ranks: not in the log"};
+  // The log of one node holds the other nodes' ranks too, as far ends of connections.
+  const auto named =
+      std::ranges::count_if(v.log.ranks, [](const LogRank& r) { return r.communicator == 0 && r.host; });
+  if (!main->nranks || named != *main->nranks) return NotEvaluated{"host names of all ranks: not in the log"};
   if (static_cast<std::size_t>(*main->nnodes) <= names.size())
     return NotEvaluated{"boot ids of the hosts: not in a log; give their captures as a fleet"};
   return Findings{
@@ -318,7 +351,8 @@ constexpr LogRule kRules[] = {
     {"LOG10", wrong_gid},       {"LOG11", version_mismatch}, {"LOG12", shared_gpu},
     {"LOG13", different_calls}, {"LOG14", no_algorithm},     {"LOG20", fine_grain},
     {"LOG21", behind},          {"LOG22", port_events},      {"NVL12", multicast_fails},
-    {"ACS04", iommu_pt},        {"VER04", newer_cuda},       {"CONT07", hosts_apart}};
+    {"ACS04", iommu_pt},        {"VER04", newer_cuda},       {"CONT07", hosts_apart},
+    {"NVL10", no_imex}};
 
 }  // namespace
 

@@ -45,6 +45,7 @@ Outcome gdr_unused(const LogView& v) {
   auto evidence = gdr_reasons(v);
   const auto* refused = v.problem({"GDR disabled on GDR-supported instance type"});
   if (edges.empty()) {
+    if (v.hosts() == 1) return Clean{"one host: nothing goes over the network"};
     bool hca_off = false;
     for (const auto* n : v.notes(NoteKind::gdr_hca_off))
       hca_off = hca_off || !n->text.starts_with("NET/Socket");
@@ -80,6 +81,28 @@ Outcome gdr_unused(const LogView& v) {
   return Findings{f};
 }
 
+// One sender with GPUDirect over one NIC and without it over another: the module is loaded, the distance
+// decides. "rank 0: GPUDirect over device 0, none over 1, 2"; "" when no rank has both.
+std::string gdr_by_device(const std::vector<const LogEdge*>& with,
+                          const std::vector<const LogEdge*>& without) {
+  // By communicator and rank: with, without.
+  std::map<std::pair<int, int>, std::pair<std::set<int>, std::set<int>>> devices;
+  for (const auto* e : with)
+    if (e->device) devices[{e->communicator.value_or(0), e->src}].first.insert(*e->device);
+  for (const auto* e : without)
+    if (e->device) devices[{e->communicator.value_or(0), e->src}].second.insert(*e->device);
+  for (const auto& [sender, sets] : devices) {
+    const auto& [on, off] = sets;
+    if (on.empty() || off.empty()) continue;
+    if (std::ranges::any_of(off, [&on = on](int d) { return on.contains(d); })) continue;
+    return fmt::format(
+        "; rank {}: GPUDirect over device {}, none over {}: the module is loaded, the distance "
+        "of GPU and NIC decides",
+        sender.second, fmt::join(on, ", "), fmt::join(off, ", "));
+  }
+  return {};
+}
+
 Outcome gdr_one_side(const LogView& v) {
   const auto edges = network_edges(v);
   std::vector<const LogEdge*> with, without, split;
@@ -106,13 +129,13 @@ Outcome gdr_one_side(const LogView& v) {
   // Before sm80 and without NVLink NCCL reads through the host by default: only the sending side lacks it.
   const bool reads_only =
       !split.empty() && std::ranges::all_of(split, [](const LogEdge* e) { return !*e->gdr_send; });
-  auto f = log_finding(
-      v, "LOG02", hosts.empty() ? "network" : fmt::format("{}", fmt::join(hosts, ", ")),
-      "/GDRDMA on both ends of every connection",
-      split.empty() ? fmt::format("{} connections with and {} without GPUDirect", with.size(), without.size())
-                    : fmt::format("{} connections have GPUDirect on the {} side only", split.size(),
-                                  reads_only ? "receiving" : "sending"),
-      evidence, split.empty() ? without[0]->at : split[0]->at);
+  auto f = log_finding(v, "LOG02", hosts.empty() ? "network" : fmt::format("{}", fmt::join(hosts, ", ")),
+                       "/GDRDMA on both ends of every connection",
+                       split.empty() ? fmt::format("{} connections with and {} without GPUDirect{}",
+                                                   with.size(), without.size(), gdr_by_device(with, without))
+                                     : fmt::format("{} connections have GPUDirect on the {} side only",
+                                                   split.size(), reads_only ? "receiving" : "sending"),
+                       evidence, split.empty() ? without[0]->at : split[0]->at);
   if (reads_only && without.empty()) f.severity = Severity::info;
   return Findings{f};
 }
@@ -148,6 +171,23 @@ Outcome no_ibverbs(const LogView& v) {
   return Findings{f};
 }
 
+// The one link layer that all network connections use; nothing when they use both or do not tell.
+std::optional<std::string_view> kind_in_use(const LogView& v) {
+  const auto* main = v.log.communicators.empty() ? nullptr : &v.log.communicators.front();
+  if (main == nullptr || !main->nranks || main->ranks_seen != *main->nranks) return std::nullopt;
+  std::set<bool> ethernet;
+  const auto& devices = v.log.net.ib_devices;
+  for (const auto* e : network_edges(v)) {
+    if (!e->device || !e->peer_device) return std::nullopt;
+    for (const int d : {*e->device, *e->peer_device}) {
+      if (d < 0 || static_cast<std::size_t>(d) >= devices.size()) return std::nullopt;
+      ethernet.insert(devices[static_cast<std::size_t>(d)].find("/RoCE") != std::string::npos);
+    }
+  }
+  if (ethernet.size() != 1) return std::nullopt;
+  return *ethernet.begin() ? "Ethernet" : "InfiniBand";
+}
+
 Outcome mixed_link_layers(const LogView& v) {
   std::vector<std::string> ib, ethernet;
   for (const auto& d : v.log.net.ib_devices) {
@@ -168,6 +208,13 @@ Outcome mixed_link_layers(const LogView& v) {
       fmt::format("{} InfiniBand and {} Ethernet ports are used together", ib.size(), ethernet.size()),
       {{v.place({0, 0}), fmt::format("NET/IB : Using {}", fmt::join(v.log.net.ib_devices, " "))}},
       std::nullopt);
+  if (const auto kind = kind_in_use(v)) {
+    f.severity = Severity::info;
+    f.observed = fmt::format(
+        "{} InfiniBand and {} Ethernet ports are listed; the connections of this log use {} "
+        "ports only",
+        ib.size(), ethernet.size(), *kind);
+  }
   return Findings{f};
 }
 
@@ -196,8 +243,9 @@ Outcome some_rails(const LogView& v) {
 }
 
 Outcome plugin_fell_back(const LogView& v) {
-  const auto* provider = v.problem(
-      {"optimal provider", "no eligible providers", "No eligible providers", "no available providers"});
+  const auto* provider = v.problem({"optimal provider", "no eligible providers", "No eligible providers",
+                                    "no available providers", "Only EFA provider is supported",
+                                    "aws-ofi-nccl initialization failed"});
   const auto* provider_note = v.log.find(NoteKind::provider_missing);
   const auto* wanted = v.setting("NCCL_NET_PLUGIN");
   const LogNote* failed = nullptr;
@@ -227,6 +275,7 @@ Outcome plugin_fell_back(const LogView& v) {
       : any != nullptr    ? any->at
       : failed != nullptr ? failed->at
                           : provider_note->at);
+  if (v.hosts() == 1) f.severity = Severity::info;  // nothing goes over a network
   return Findings{f};
 }
 
@@ -242,12 +291,29 @@ const LogProblem* connect_error(const LogView& v) {
     const bool connects =
         icontains(p.text, "connect") && !icontains(p.text, "ibv_") && !icontains(p.text, "Got completion");
     const bool fails = icontains(p.text, "timed out") || icontains(p.text, "refused") ||
-                       icontains(p.text, "unreachable") || icontains(p.text, "No route to host");
+                       icontains(p.text, "unreachable") || icontains(p.text, "No route to host") ||
+                       icontains(p.text, "Cannot assign requested address") ||
+                       icontains(p.text, "caused connection abort");
     if ((connects && fails) || icontains(p.text, "no socket interface found") ||
         icontains(p.text, "No usable listening interface"))
       return &p;
   }
   return nullptr;
+}
+
+// Why the other host was not reached, as far as the error tells.
+std::string unreachable_reason(const LogView& v, const LogProblem* error) {
+  if (error == nullptr) return "";
+  if (icontains(error->text, "no socket interface found") || icontains(error->text, "No usable listening")) {
+    const auto* s = v.setting("NCCL_SOCKET_IFNAME");
+    return s == nullptr
+               ? "NCCL found no interface that is up and has an address"
+               : fmt::format("NCCL found no interface: NCCL_SOCKET_IFNAME={} matches none", s->value);
+  }
+  if (error->text.find(" 172.17.0.") != std::string::npos)
+    return "172.17.0.x is a Docker bridge's own address: the peer announced an interface that no other host "
+           "reaches (there NCCL_SOCKET_IFNAME=^docker0,lo)";
+  return "connecting failed on a usable interface: firewall, routing, or the peer ended earlier";
 }
 
 Outcome hosts_unreachable(const LogView& v) {
@@ -261,13 +327,11 @@ Outcome hosts_unreachable(const LogView& v) {
   if (error != nullptr) evidence.push_back(v.evidence(*error));
   if (!used.empty())
     evidence.push_back({v.place({0, 0}), fmt::format("bootstrap uses {}", fmt::join(used, ", "))});
-  auto f = log_finding(
-      v, "LOG17", used.empty() ? "bootstrap" : used[0].substr(0, used[0].find(':')),
-      "an interface that the other hosts can reach",
-      bad_first || only_lo
-          ? fmt::format("interface {} cannot reach another host", used[0])
-          : "connecting failed on a usable interface: firewall, routing, or the peer ended earlier",
-      evidence, error != nullptr ? std::optional(error->at) : std::nullopt);
+  auto f = log_finding(v, "LOG17", used.empty() ? "bootstrap" : used[0].substr(0, used[0].find(':')),
+                       "an interface that the other hosts can reach",
+                       bad_first || only_lo ? fmt::format("interface {} cannot reach another host", used[0])
+                                            : unreachable_reason(v, error),
+                       evidence, error != nullptr ? std::optional(error->at) : std::nullopt);
   return Findings{f};
 }
 
@@ -286,29 +350,33 @@ Outcome rdma_disabled(const LogView& v) {
   return Findings{f};
 }
 
-// NCCL counts more hosts than there are: containers that do not see each other's identity.
-Outcome split_host(const LogView& v) {
-  if (v.log.communicators.empty()) return NotEvaluated{"no communicator"};
-  const auto& main = v.log.communicators[0];
-  if (!main.nnodes || !main.nranks || main.ranks_seen != *main.nranks)
-    return NotEvaluated{"not all ranks are in the log"};
-  std::set<std::pair<std::string, std::string>> gpus;
-  std::set<std::string> hosts;
-  for (const auto& r : v.log.ranks)
-    if (r.host && r.communicator == 0) hosts.insert(*r.host);
-  if (hosts.empty() || *main.nnodes <= static_cast<int>(hosts.size())) return Clean{};
-  return Findings{log_finding(
-      v, "CONT07", "hosts", fmt::format("{} hosts", hosts.size()),
-      fmt::format("NCCL counts {} nodes", *main.nnodes),
-      {{v.place({0, 0}), fmt::format("nNodes {}, hosts {}", *main.nnodes, fmt::join(hosts, ", "))}},
-      std::nullopt)};
+// libibverbs lists the devices, so /sys has them; opening failed, so the container may not.
+Outcome devices_closed(const LogView& v) {
+  const auto found = v.problems({"Unable to open device"});
+  if (found.empty()) return Clean{};
+  std::vector<std::string> names;
+  std::vector<Evidence> evidence;
+  for (const auto* p : found) {
+    if (names.size() < 16) names.push_back(p->text.substr(p->text.rfind(' ') + 1));
+    if (evidence.size() < 4) evidence.push_back(v.evidence(*p));
+  }
+  std::ranges::sort(names);
+  auto f = log_finding(
+      v, "CONT05", fmt::format("{}", fmt::join(names, ", ")), "/dev/infiniband/uverbs* can be opened",
+      fmt::format("{} RDMA devices are listed and cannot be opened", names.size()), evidence, found[0]->at);
+  const bool other = v.log.net.used && *v.log.net.used != "Socket";
+  if (other || v.hosts() == 1)
+    f.severity = Severity::info;
+  else if (v.many_hosts())
+    f.severity = Severity::error;
+  return Findings{f};
 }
 
 constexpr LogRule kRules[] = {{"LOG01", gdr_unused},         {"LOG02", gdr_one_side},
                               {"LOG03", no_rdma_device},     {"LOG04", no_ibverbs},
                               {"LOG06", rdma_disabled},      {"LOG17", hosts_unreachable},
                               {"LOG18", plugin_fell_back},   {"LOG19", some_rails},
-                              {"RDMA08", mixed_link_layers}, {"CONT07", split_host}};
+                              {"RDMA08", mixed_link_layers}, {"CONT05", devices_closed}};
 
 }  // namespace
 

@@ -56,7 +56,9 @@ std::string name_of_input(const std::vector<std::string>& files) {
 }
 
 bool is_log(const model::NcclLog& log) {
-  return log.library_lines > 0 || !log.versions.empty() || log.kind == "nccl-ras";
+  // PyTorch's watchdog alone tells which ranks waited, its exception NCCL's last words.
+  return log.library_lines > 0 || !log.versions.empty() || log.kind == "nccl-ras" || !log.problems.empty() ||
+         log.find(model::NoteKind::watchdog) != nullptr;
 }
 
 Error no_log(const std::string& name, const model::NcclLog& log) {
@@ -206,7 +208,8 @@ Result<Run> run_once(const RunJob& job) {
 }
 
 // The same command without `names`: what they cost goes into `log`.
-void measure_without(const RunJob& job, const std::vector<std::string>& names, model::NcclLog& log, bool quiet) {
+void measure_without(const RunJob& job, const std::vector<std::string>& names, model::NcclLog& log,
+                     bool quiet) {
   if (!quiet) fmt::print(stderr, "topotune: once more without {}\n", fmt::join(names, ", "));
   const auto second = run_once(without(job, names));
   if (!second) {
@@ -285,8 +288,7 @@ int log_verb(const LogOptions& options, const Globals& globals) {
   if (options.follow && options.files.size() > 1)
     return report(Error{Errc::usage, "--follow takes one file", {}, {}, {}, ""});
   if (options.follow) return follow(options, globals);
-  if (is_profile_file(options.files[0]))
-    return explain_profiles(options.files, options.matrix, globals);
+  if (is_profile_file(options.files[0])) return explain_profiles(options.files, options.matrix, globals);
   const auto name = name_of_input(options.files);
   auto log = read_logs(options.files);
   if (!log) return report(log.error());

@@ -41,7 +41,8 @@ struct NcclLogParser::Impl {
   bool file_open = false;
   std::string json;  // a RAS report as JSON begins with a line "{"
   bool json_possible = true;
-  bool may_hold_nul = true;  // false: the piece that is read has none
+  bool may_hold_nul = true;           // false: the piece that is read has none
+  std::uint64_t last_error_line = 0;  // where PyTorch printed "Last error:"
 
   void line(std::string_view text);
   void line_with_head(std::string_view text, std::size_t length, int head);
@@ -50,6 +51,7 @@ struct NcclLogParser::Impl {
   void record(const LogRecord& one);
   void statement(const LogRecord& one);
   bool understand_escaped(const LogRecord& one);
+  bool last_error(std::string_view text);
   bool known_head(int head, std::string_view message);
   void pieces(std::string_view text);
   void end_line(std::string_view text);
@@ -97,6 +99,32 @@ bool NcclLogParser::Impl::understand_escaped(const LogRecord& one) {
   return log::understand(state, unescaped);
 }
 
+// PyTorch's exception ends with "Last error:" and, on the next line, the text of NCCL's last warning: all
+// that is left of it without NCCL_DEBUG.
+bool NcclLogParser::Impl::last_error(std::string_view text) {
+  text = trim(trim_message_end(text));
+  std::optional<int> rank;
+  if (Cursor in(text); in.take("[rank")) {
+    rank = in.number<int>();
+    if (in.take("]:")) text = trim(in.rest());
+  }
+  const auto said = std::exchange(last_error_line, std::uint64_t{0});
+  if (text.ends_with("Last error:")) {
+    last_error_line = state.at.line;
+    return true;
+  }
+  if (said == 0 || state.at.line > said + 1 || text.empty()) return false;
+  if (state.problem_ids.contains(text.substr(0, 4096))) return true;
+  state.site = -1;
+  state.time = {};
+  LogRecord one;
+  one.message = text;
+  const auto before = state.log.problems.size();
+  log::add_problem(state, one);
+  if (rank && *rank >= 0 && state.log.problems.size() > before) state.log.problems.back().rank = *rank;
+  return true;
+}
+
 void NcclLogParser::Impl::records(std::string_view text) {
   RecordReader reader(text, state.known_hosts);
   LogRecord one;
@@ -110,7 +138,7 @@ void NcclLogParser::Impl::records(std::string_view text) {
     first = false;
   }
   if (!first) return;
-  if (ras.line(text, state.at)) return;
+  if (ras.line(text, state.at) || last_error(text)) return;
   log::foreign_line(state, text);
   if (const auto bare = trim_message_end(trim(text)); is_bare_statement(bare)) {
     one = LogRecord{};

@@ -239,10 +239,12 @@ bool channel_line(State& state, std::string_view text) {
   const bool slash = in.take("/");
   if (slash) second = in.need<int>();
   in.blanks();
-  if (!in.expect(":").ok()) return false;
+  const bool colon = in.take(":");  // RCCL leaves it out where a communicator has one rank
+  if (!in.ok() || (!colon && !slash)) return false;
   in.blanks();
   if (in.rest().find("->") == std::string_view::npos)
     return whole_ring(state, channel, slash ? second : 0, in);
+  if (!colon) return false;
   return connection_tail(state, channel, second, in);
 }
 

@@ -472,15 +472,16 @@ bool choice(State& state, int op, std::uint64_t bytes, Cursor in) {
   }
   if (!in.take("Algo ")) return in.rest().starts_with("cudaMemcpy") || in.rest().starts_with("RMA");
   const auto algo = in.word();
-  if (!in.take(" proto ")) return false;
+  if (!in.blanks().take("proto ")) return false;  // people align the columns of what they quote
   const auto proto = in.word();
   const auto algo_number = parse_int<unsigned>(algo);
   const auto proto_number = parse_int<unsigned>(proto);
   std::optional<double> time;
   int first = -1;
   int last = -1;
-  if (in.take(" time ")) time = parse_double(in.word());
-  if (in.take(" channel{Lo..Hi}={")) {
+  in.blanks();
+  if (in.take("time ")) time = parse_double(in.word());
+  if (in.blanks().take("channel{Lo..Hi}={")) {
     first = in.need<int>();
     last = in.expect("..").need<int>();
     if (!in.ok() || first < 0 || last < first || last >= kMaxChannel) return false;
@@ -502,10 +503,10 @@ bool tuning_line(State& state, std::string_view message) {
     const auto name = in.until(": ");
     if (!is_operation(name)) return false;
     if (in.take(" [") && !in.skip_past("]")) return false;
-    if (!in.take(": ")) return false;
+    if (!in.take(":")) return false;
     op = state.ops.id(name);
   }
-  const auto bytes = in.need<std::uint64_t>();
+  const auto bytes = in.blanks().need<std::uint64_t>();
   if (!in.expect(" Bytes -> ").ok()) return false;
   // Up to 2.22 the line does not name its operation: it follows that of its thread.
   if (op == 0)

@@ -267,6 +267,7 @@ constexpr Words kHeads[] = {
     {"[Proxy", known},
     {"[Service", known},
     {"[rocprofiler", known},
+    {"[node_id", known},
     {"[WARN]", known},
     {"[RCCL", known},
     {"[Async", known},

@@ -95,15 +95,17 @@ bool network_using(State& state, std::string_view name, std::string_view rest) {
   return true;
 }
 
-// "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)"
+// "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)"; NVIDIA's RDMA plugin says "GPU Direct
+// RDMA (nvidia-peermem) enabled for HCA 0 'mlx5_0" (sic). A line cut before the word tells neither.
 bool gdr_of_hca(State& state, std::string_view text) {
-  const bool on = text.find("RDMA Enabled") != std::string_view::npos;
+  const bool on = icontains(text, "enabled");
+  if (!on && !icontains(text, "disabled")) return true;
   const auto open = text.find('\'');
-  const auto close = open == std::string_view::npos ? open : text.find('\'', open + 1);
-  if (close == std::string_view::npos) {
+  if (open == std::string_view::npos) {
     note(state, on ? model::NoteKind::gdr_hca_on : model::NoteKind::gdr_hca_off, "", text);
     return true;
   }
+  const auto close = std::min(text.find('\'', open + 1), text.size());
   const auto name = text.substr(open + 1, std::min<std::size_t>(close - open - 1, 64));
   if (state.hca_gdr.size() < 1024)
     state.hca_gdr.try_emplace(std::string(text.substr(0, text.find(' '))) + "/" + std::string(name), on);

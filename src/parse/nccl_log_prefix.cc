@@ -67,6 +67,32 @@ std::string_view time_before(std::string_view text) {
   return stamp ? word : std::string_view{};
 }
 
+// "20:13:32" looks like host:pid:tid.
+bool is_clock(std::string_view text) {
+  return text.size() == 8 && text.find_first_not_of("0123456789:") == kNone && text[2] == ':' &&
+         text[5] == ':';
+}
+
+// "[rank3]", "[trainer-0:4711]": a tag of one word in place of the head. The name and process it holds, if
+// any.
+struct Tag {
+  bool is_tag = false;
+  std::string_view host;
+  std::optional<int> pid;
+};
+Tag tag_of(std::string_view before) {
+  Tag tag;
+  if (before.size() < 3 || before.size() > 80 || before.front() != '[' || before.back() != ']') return tag;
+  const auto inside = before.substr(1, before.size() - 2);
+  if (inside.find_first_of(" \t[]\"") != kNone) return tag;
+  tag.is_tag = true;
+  const auto colon = inside.rfind(':');
+  if (colon == kNone || colon == 0 || !std::ranges::all_of(inside.substr(0, colon), is_host_char)) return tag;
+  tag.pid = parse_int<int>(inside.substr(colon + 1));
+  if (tag.pid && !parse_int<int>(inside.substr(0, colon))) tag.host = inside.substr(0, colon);
+  return tag;
+}
+
 struct LevelWord {
   std::string_view word;
   LogLevel level;
@@ -87,7 +113,8 @@ const LevelWord* level_at(std::string_view text) {
 // a host.
 bool is_source(std::string_view word) {
   const auto colon = word.rfind(':');
-  return colon != kNone && colon > 0 && parse_int<unsigned>(word.substr(colon + 1)).has_value();
+  return colon != kNone && colon > 0 && parse_int<unsigned>(word.substr(colon + 1)).has_value() &&
+         !is_clock(word);
 }
 
 }  // namespace
@@ -112,8 +139,8 @@ std::string_view trim_message_end(std::string_view text) {
       text.remove_suffix(2);
     } else if (c == 'm' && text.ends_with("\x1b[0m")) {
       text.remove_suffix(4);
-    } else if (c == '*' && text.size() == 1) {
-      text.remove_suffix(1);
+    } else if ((c == '*' && text.size() == 1) || (c == '`' && std::ranges::count(text, '`') == 1)) {
+      text.remove_suffix(1);  // of Markdown
     } else {
       break;
     }
@@ -129,12 +156,14 @@ bool RecordReader::read_head(std::size_t end, std::size_t floor, Mark& mark) con
     dev = digits_before(line_, at);
     if (!dev || !takes_back(line_, at, '[') || !takes_back(line_, at, ' ')) return false;
   }
+  const auto ids_end = at;
   const auto tid = digits_before(line_, at);
   if (!tid || !takes_back(line_, at, ':')) return false;
   const auto pid = digits_before(line_, at);
   if (!pid || !takes_back(line_, at, ':')) return false;
   const auto begin = host_begin(line_, at, floor);
   if (begin == at) return false;
+  if (is_clock(line_.substr(begin, ids_end - begin))) return false;
   mark.start = begin;
   mark.record.host = line_.substr(begin, at - begin);
   mark.record.pid = pid;
@@ -147,6 +176,7 @@ bool RecordReader::fast_head(Mark& mark) const {
   std::size_t at = 0;
   while (at < line_.size() && is_host_char(line_[at])) ++at;
   if (at == 0 || at > kLongestHost) return false;
+  if (at == 2 && is_clock(line_.substr(0, 8))) return false;  // or a short name's whole head: read slowly
   const auto host = line_.substr(0, at);
   Cursor in(line_.substr(at));
   in.expect(":");
@@ -202,10 +232,14 @@ bool RecordReader::mark_at(std::size_t word, Mark& mark) const {
   if (!mark.record.source.empty() && before.ends_with(mark.record.source))
     before = trim(before.substr(0, before.size() - mark.record.source.size()));
   const auto stamp = time_before(before);
-  while (!before.empty() && (before.back() == '>' || before.back() == '*' || before.back() == '"'))
-    before.remove_suffix(1);
+  while (!before.empty() && std::string_view(">*\"-`").find(before.back()) != kNone) before.remove_suffix(1);
+  before = trim(before);
   mark.start = floor_;
-  return before.empty() || !stamp.empty() || !mark.record.source.empty();
+  if (const auto tag = tag_of(before); tag.is_tag) {
+    if (!tag.host.empty()) mark.record.host = tag.host, mark.record.pid = tag.pid;
+    return true;
+  }
+  return before.empty() || !stamp.empty() || !mark.record.source.empty() || is_clock(before.substr(0, 8));
 }
 
 bool RecordReader::find_mark(std::size_t from, Mark& mark) const {

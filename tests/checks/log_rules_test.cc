@@ -136,12 +136,14 @@ TEST(LogRules, ATopologyFileThatNcclRefuses) {
 
 TEST(LogRules, ABenchmarkOfOneRank) {
   const auto head = [](int ranks) {
-    std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 1048576(bytes) warmup iters: 5 iters: 20 "
-                       "agg iters: 1 validation: 1 graph: 0\n";
+    std::string text =
+        "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 1048576(bytes) warmup iters: 5 iters: 20 "
+        "agg iters: 1 validation: 1 graph: 0\n";
     for (int r = 0; r < ranks; ++r)
-      text += line("a", r, fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks {} cudaDev {} nvmlDev {} busId "
-                                       "{}000 commId 0xfe - Init START",
-                                       r, r, ranks, r, r, r + 1));
+      text += line("a", r,
+                   fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks {} cudaDev {} nvmlDev {} busId "
+                               "{}000 commId 0xfe - Init START",
+                               r, r, ranks, r, r, r + 1));
     return text + "# Avg bus bandwidth    : 0\n";
   };
   EXPECT_EQ(severity(diagnose(head(1)), "BENCH01"), Severity::warn);
@@ -189,10 +191,15 @@ TEST(LogRules, Faults) {
        "opcode=IBV_WC_SEND(0)",
        "LOG07", Severity::error},
       {"Call to posix_fallocate failed : No space left on device", "LOG08", Severity::error},
+      {"Error: failed to extend /dev/shm/nccl-aB3dE6 to 4194660 bytes", "LOG08", Severity::error},
+      {"Error: failed to extend /dev/shm/nccl-aB3dE6 to 4194660 bytes, error: No space left on device (28)",
+       "LOG08", Severity::error},
       {"Call to ibv_reg_mr failed with error Cannot allocate memory", "LOG09", Severity::error},
       {"Call to ibv_create_qp failed", "LOG09", Severity::warn},
       {"Call to ibv_modify_qp failed with error Connection timed out", "LOG10", Severity::error},
       {"Call to ibv_modify_qp failed with 22 Invalid argument", "LOG10", Severity::error},
+      {"Call to ibv_modify_qp failed with 61 No data available, on dev m:1, local GID ::", "LOG10",
+       Severity::error},
       {"Mismatched NCCL version detected : rank 0 version 21803 rank 1 version 21903", "LOG11",
        Severity::error},
       {"Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000", "LOG12", Severity::error},
@@ -202,6 +209,15 @@ TEST(LogRules, Faults) {
       {"Could not find a path for pattern 4, falling back to simple order", "LOG15", Severity::warn},
       {"Call to connect failed : Connection refused", "LOG17", Severity::error},
       {"NET/OFI Could not find any optimal provider", "LOG18", Severity::warn},
+      {"NET/OFI aws-ofi-nccl initialization failed", "LOG18", Severity::warn},
+      {"NET/OFI Request 0x1 completed with error. RC: 103. Error: 4126 (Unresponsive receiver)", "LOG07",
+       Severity::error},
+      {"socketStartConnect: Connect to 10.1.0.3<379> failed : Cannot assign requested address", "LOG17",
+       Severity::error},
+      {"NET/IB : Unable to open device mlx5_3", "CONT05", Severity::warn},
+      {"MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel "
+       "configuration",
+       "NVL10", Severity::warn},
       {"HSA_FORCE_FINE_GRAIN_PCIE=1 is missing", "LOG20", Severity::warn},
       {"NET/IB : mlx5_0:1 Got async event : port error", "LOG22", Severity::error},
       {"NET/IB : mlx5_0:1 Got async event : port active", "LOG22", Severity::info},
@@ -215,6 +231,71 @@ TEST(LogRules, Faults) {
       severity(diagnose(warning("Cuda failure 1 'invalid argument'", "transport/nvls.cc:254")), "NVL12"),
       Severity::warn);
   EXPECT_EQ(find(diagnose(warning("Cuda failure 1 'invalid argument'", "init.cc:254")), "NVL12"), nullptr);
+}
+
+// Two hosts with two ranks and two rails each.
+std::string two_hosts(int second_device) {
+  std::string text = line("a", 0, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e0:1.1.1.1<0>");
+  for (int r = 0; r < 4; ++r) {
+    const auto* host = r < 2 ? "a" : "b";
+    text += line(host, r % 2,
+                 fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 "
+                             "commId 0xabc - Init START",
+                             r + 1, r, r % 2, r % 2, r % 2 + 1));
+    text += line(host, r % 2,
+                 fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1,
+                             r, r % 2));
+    text +=
+        line(host, r % 2,
+             "4 coll channels, 4 collnet channels, 0 nvls channels, 4 p2p channels, 2 p2p channels per peer");
+  }
+  text += line("a", 0, "Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0");
+  text += line("b", 0, "Channel 00/0 : 0[0] -> 2[0] [receive] via NET/IB/0");
+  text += line("a", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [send] via NET/IB/{}", second_device));
+  text += line("b", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [receive] via NET/IB/{}", second_device));
+  return text;
+}
+
+TEST(LogRules, ASegmentRefusedForAnotherReasonIsNotFull) {
+  EXPECT_EQ(find(diagnose(warning("Error: failed to extend /dev/shm/nccl-aB3dE6 to 9 bytes, error: Bad file "
+                                  "descriptor (9)")),
+                 "LOG08"),
+            nullptr);
+}
+
+TEST(LogRules, AnInterfaceNameThatMatchesNothingIsNamed) {
+  const auto d = diagnose(line("a", 0, "NCCL_SOCKET_IFNAME set by environment to enp") +
+                          warning("Bootstrap : no socket interface found"));
+  ASSERT_NE(find(d, "LOG17"), nullptr);
+  EXPECT_THAT(find(d, "LOG17")->observed, testing::HasSubstr("NCCL_SOCKET_IFNAME=enp matches none"));
+  EXPECT_THAT(
+      find(diagnose(warning("socketStartConnect: Connect to 172.17.0.1<3> failed : Connection refused")),
+           "LOG17")
+          ->observed,
+      testing::HasSubstr("Docker"));
+}
+
+// NVIDIA's RDMA plugin writes "enabled" in small letters; nothing says that GPUDirect is off.
+TEST(LogRules, GpuDirectThatIsEnabledIsNotDisabled) {
+  const std::string enabled =
+      line("a", 0, "NET/IB : GPU Direct RDMA (nvidia-peermem) enabled for HCA 0 'mlx5_0");
+  EXPECT_EQ(find(diagnose(enabled + line("a", 0, "Using network IBext_v9")), "LOG01"), nullptr);
+  const std::string off = line("a", 0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'");
+  const std::string used = line("a", 0, "Using network IB");
+  EXPECT_EQ(severity(diagnose(off + used), "LOG01"), Severity::warn);
+  EXPECT_EQ(find(diagnose(line("a", 0, "NET/IB : GPU Direct RDMA (nvidia-p") + used), "LOG01"), nullptr);
+  const std::string one_host =
+      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0");
+  EXPECT_EQ(find(diagnose(off + used + one_host), "LOG01"), nullptr);
+}
+
+TEST(LogRules, PortsOfTwoKindsOfWhichOneIsUsed) {
+  auto text = two_hosts(0);
+  text.replace(text.find("mlx5_1:1/IB"), 11, "mlx5_1:1/RoCE");
+  EXPECT_EQ(severity(diagnose(text), "RDMA08"), Severity::info);
+  text = two_hosts(1);
+  text.replace(text.find("mlx5_1:1/IB"), 11, "mlx5_1:1/RoCE");
+  EXPECT_EQ(severity(diagnose(text), "RDMA08"), Severity::warn);
 }
 
 TEST(LogRules, ACollectionOfDevicesOfTwoLinkLayers) {
@@ -294,29 +375,6 @@ TEST(LogRules, VerbsThatCannotBeLoaded) {
   EXPECT_EQ(find(diagnose(hosts + line("a", 0, "Failed to open mlx5dv symbols")), "LOG04"), nullptr);
 }
 
-// Two hosts with two ranks and two rails each.
-std::string two_hosts(int second_device) {
-  std::string text = line("a", 0, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e0:1.1.1.1<0>");
-  for (int r = 0; r < 4; ++r) {
-    const auto* host = r < 2 ? "a" : "b";
-    text += line(host, r % 2,
-                 fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 "
-                             "commId 0xabc - Init START",
-                             r + 1, r, r % 2, r % 2, r % 2 + 1));
-    text += line(host, r % 2,
-                 fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1,
-                             r, r % 2));
-    text +=
-        line(host, r % 2,
-             "4 coll channels, 4 collnet channels, 0 nvls channels, 4 p2p channels, 2 p2p channels per peer");
-  }
-  text += line("a", 0, "Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0");
-  text += line("b", 0, "Channel 00/0 : 0[0] -> 2[0] [receive] via NET/IB/0");
-  text += line("a", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [send] via NET/IB/{}", second_device));
-  text += line("b", 1, fmt::format("Channel 01/0 : 1[1] -> 3[1] [receive] via NET/IB/{}", second_device));
-  return text;
-}
-
 TEST(LogRules, OnlySomeRailsCarryTraffic) {
   EXPECT_EQ(severity(diagnose(two_hosts(0)), "LOG19"), Severity::warn);
   EXPECT_EQ(find(diagnose(two_hosts(1)), "LOG19"), nullptr);
@@ -343,6 +401,33 @@ TEST(LogRules, MoreNodesThanHosts) {
   EXPECT_EQ(severity(with("2"), "CONT07"), Severity::warn);
   EXPECT_EQ(find(with("1"), "CONT07"), nullptr);
   EXPECT_THAT(with("1").checked, testing::Contains("CONT07"));
+}
+
+// The log of one node of two: the other node's ranks are known from connections only.
+TEST(LogRules, OneNodesLogDoesNotTellHowManyHostsThereAre) {
+  std::string text;
+  for (int r = 0; r < 2; ++r) {
+    text += line(
+        "a", r,
+        fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 commId "
+                    "0xabc - Init START",
+                    r + 1, r, r, r, r + 1));
+    text += line(
+        "a", r,
+        fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1, r, r));
+    text +=
+        line("a", r, fmt::format("Channel 0{}/0 : {}[{}] -> {}[{}] [send] via NET/IB/0", r, r, r, r + 2, r));
+  }
+  EXPECT_EQ(find(diagnose(text), "CONT07"), nullptr);
+}
+
+TEST(LogRules, ANicThatIsTooFarIsToldFromAHostWithoutTheModule) {
+  std::string text = two_hosts(1);
+  text += line("a", 0, "Channel 02/0 : 0[0] -> 2[0] [send] via NET/IB/1/GDRDMA");
+  text += line("b", 0, "Channel 02/0 : 0[0] -> 2[0] [receive] via NET/IB/1/GDRDMA");
+  const auto d = diagnose(text);
+  ASSERT_NE(find(d, "LOG02"), nullptr);
+  EXPECT_THAT(find(d, "LOG02")->observed, testing::HasSubstr("rank 0: GPUDirect over device 1, none over 0"));
 }
 
 TEST(LogRules, SilentOnAGoodLog) {

@@ -123,7 +123,27 @@ TEST(NcclLogPrefix, AcceptsWarningsWhosePrefixWasStripped) {
   EXPECT_THAT(records("please set NCCL INFO level"), IsEmpty());
 }
 
+TEST(NcclLogPrefix, AClockIsNoHost) {
+  const auto seen = records("20:13:32 - NCCL WARN NET/OFI Only EFA provider is supported");
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].host, "");
+  EXPECT_EQ(seen[0].source, "");
+  EXPECT_EQ(records("20:13:32 [0] NCCL INFO text").at(0).host, "");
+  EXPECT_EQ(records("20:13:3200 [0] NCCL INFO text").at(0).host, "20");
+}
+
+TEST(NcclLogPrefix, ATagOfOneWordMayStandForTheHead) {
+  const auto seen = records("[trainer-a:1298] NCCL INFO Using network IB");
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].host, "trainer-a");
+  EXPECT_EQ(seen[0].pid, 1298);
+  EXPECT_EQ(records("[rank8] NCCL INFO Using network IB").at(0).host, "");
+  EXPECT_THAT(records("[see there] NCCL INFO Using network IB"), IsEmpty());
+}
+
 TEST(NcclLogPrefix, TrimsTheEndOfMessages) {
+  EXPECT_EQ(records("it says `h:1:2 [0] NCCL INFO text`").at(0).message, "text");
+
   EXPECT_EQ(records("h:1:2 [0] NCCL INFO text\r").at(0).message, "text");
   EXPECT_EQ(records("h:1:2 [0] NCCL INFO text**").at(0).message, "text");
   EXPECT_EQ(records("h:1:2 [0] NCCL INFO text\x1b[0m").at(0).message, "text");

@@ -360,6 +360,46 @@ TEST(NcclLog, RcclLinesHaveATailAndABannerOfSeveralLines) {
   EXPECT_EQ(log.unrecognised, 0U);
 }
 
+TEST(NcclLog, RcclLinesOfOneRankAndOfItsLibraries) {
+  const auto log = parse_nccl_log(
+      "a:1:2 [0] NCCL INFO Channel 00/128      0\n"
+      "a:1:2 [0] NCCL INFO [node_id = 3; gpu_id = 23018; unique_id = 6; location_id = 9728; bdf = 9728; ], \n"
+      "a:1:2 [0] NCCL INFO initialized internal alternative rsmi functionality\n");
+  EXPECT_EQ(log.unrecognised, 0U);
+  EXPECT_TRUE(log.edges.empty());
+  EXPECT_EQ(parse_nccl_log("a:1:2 [0] NCCL INFO Channel 00/0 0[0] -> 1[1] via P2P/IPC\n").edges.size(), 0U);
+}
+
+TEST(NcclLog, AlignedChoicesAreRead) {
+  const auto log = parse_nccl_log(
+      "NCCL version 2.29.7+cuda12.9\n"
+      "NCCL INFO AllGather:    16 Bytes -> Algo RING  proto LL     channel{Lo..Hi}={0..3}\n"
+      "NCCL INFO AllGather:131072 Bytes -> Algo PAT   proto SIMPLE channel{Lo..Hi}={0..1}   <- here\n");
+  EXPECT_EQ(log.unrecognised, 0U);
+  ASSERT_EQ(log.tuning.size(), 2U);
+  EXPECT_EQ(log.tuning[0].algorithm, "Ring");
+  EXPECT_EQ(log.tuning[0].last_channel, 3);
+  EXPECT_EQ(log.tuning[1].bytes, 131072U);
+}
+
+TEST(NcclLog, PytorchQuotesNcclsLastWords) {
+  const std::string text =
+      "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error\n"
+      "[rank3]: Last error:\n"
+      "[rank3]: Error: failed to extend /dev/shm/nccl-x to 4194660 bytes\n"
+      "[rank3]: something else\n";
+  const auto log = parse_nccl_log(text);
+  ASSERT_EQ(log.problems.size(), 1U);
+  EXPECT_EQ(log.problems[0].at.line, 3);
+  EXPECT_EQ(log.problems[0].rank, 3);
+  EXPECT_EQ(log.problems[0].text, "Error: failed to extend /dev/shm/nccl-x to 4194660 bytes");
+  EXPECT_EQ(log.library_lines, 0U);
+  const auto both = parse_nccl_log(
+      "a:1:2 [0] x.cc:1 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 4194660 bytes\n" + text);
+  ASSERT_EQ(both.problems.size(), 1U);
+  EXPECT_EQ(both.problems[0].count, 1U);
+}
+
 TEST(NcclLog, NothingIsInventedFromALineThatIsCut) {
   EXPECT_THAT(parse("a:1:2 [0] NCCL INFO Channel 00 : 0[1a000] -> 1[1c000] via P2P/CU").edges, IsEmpty());
   EXPECT_THAT(parse("a:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 1").communicators, IsEmpty());
