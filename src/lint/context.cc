@@ -350,6 +350,69 @@ std::string Context::label_of(const Command& command) const {
   return out;
 }
 
+namespace {
+
+bool exports(sv word) { return is_one_of(word, {"export", "declare -x", "set"}); }
+
+// The line in front of `begin` without its end and blanks behind; comments and empty lines are passed over.
+sv line_above(sv text, std::size_t begin) {
+  for (int lines = 0; begin > 0 && lines < 50; ++lines) {
+    const auto start = begin < 2 ? sv::npos : text.rfind('\n', begin - 2);
+    const std::size_t from = start == sv::npos ? 0 : start + 1;
+    const sv line = trim(text.substr(from, begin - from));
+    if (!line.empty() && !line.starts_with('#')) return line;
+    begin = from;
+  }
+  return {};
+}
+
+// A body may not be empty, and a list may not end in "&&".
+bool needs_a_statement(sv above) {
+  return is_one_of(above.substr(above.find_last_of(" \t;") + 1), {"then", "do", "else", "{", "(", "in"}) ||
+         above.ends_with("&&") || above.ends_with("||") || above.ends_with('|') || above.ends_with(')') ||
+         above.ends_with('\\') || above.ends_with('{');
+}
+
+// Where the backslash at the end of the line above stands, with the blanks before it.
+std::optional<std::size_t> continued_from(sv text, std::size_t begin) {
+  if (begin == 0) return std::nullopt;
+  std::size_t at = begin - 1;
+  if (at > 0 && text[at - 1] == '\r') --at;
+  if (at == 0 || text[at - 1] != '\\') return std::nullopt;
+  --at;
+  while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t')) --at;
+  return at;
+}
+
+// The edit that takes a setting out of a script and leaves a script. `before`, `after`: what else is on its
+// line.
+Edit without_setting(const Input& input, const parse::LineIndex& lines, int line, parse::Span whole,
+                     sv before, sv after) {
+  const sv text = input.text;
+  const std::size_t begin = lines.begin_of(line), next = lines.begin_of(line + 1);
+  const bool shell = input.kind == ConfigKind::shell;
+  const bool ends = after.empty() || after.starts_with('#') || after == ";";
+  const auto continued = continued_from(text, begin);
+  if (before.empty() && after == "\\") return {{begin, next}, ""};  // one line of a command of several
+  if (before.empty() && ends && continued) return {{*continued, whole.end}, ""};  // the last of them
+  if ((before.empty() || exports(before)) && ends) {
+    if (!shell || !needs_a_statement(line_above(text, begin))) return {{begin, next}, ""};
+    const auto indent = text.find_first_not_of(" \t", begin);
+    return {{indent, whole.end}, ":"};
+  }
+  // "then export NAME=1; fi": nothing else was exported.
+  for (const sv verb : {"export", "declare -x"})
+    if (shell && before.ends_with(verb) && (ends || is_one_of(after.substr(0, 1), {";", "&", "|", "}"}))) {
+      const auto at = text.rfind(verb, whole.begin);
+      if (at != sv::npos && at >= begin) return {{at, whole.end}, ":"};
+    }
+  std::size_t from = whole.begin, to = whole.end;
+  while (to < text.size() && (text[to] == ' ' || text[to] == '\t')) ++to;
+  return {{from, to}, ""};
+}
+
+}  // namespace
+
 void Context::drop(Found& found, const Setting& setting) const {
   const int line = setting.at.line;
   const std::size_t begin = lines_.begin_of(line);
@@ -372,19 +435,11 @@ void Context::drop(Found& found, const Setting& setting) const {
     return;
   }
   const sv line_all = line_text(line);
-  sv before = trim(input.text.substr(begin, whole.begin - begin));
+  const sv before = trim(input.text.substr(begin, whole.begin - begin));
   const std::size_t end_of_line = begin + line_all.size();
   const sv after =
       whole.end <= end_of_line ? trim(input.text.substr(whole.end, end_of_line - whole.end)) : sv("x");
-  const bool alone = (before.empty() || is_one_of(before, {"export", "declare -x", "set"})) &&
-                     (after.empty() || after.starts_with('#') || after == ";");
-  if (alone) {
-    found.edits.push_back({{begin, lines_.begin_of(line + 1)}, ""});
-  } else {
-    std::size_t from = whole.begin, to = whole.end;
-    while (to < input.text.size() && (input.text[to] == ' ' || input.text[to] == '\t')) ++to;
-    found.edits.push_back({{from, to}, ""});
-  }
+  found.edits.push_back(without_setting(input, lines_, line, whole, before, after));
 }
 
 void Context::set_value(Found& found, const Setting& setting, std::string value) const {

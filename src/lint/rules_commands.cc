@@ -1,5 +1,6 @@
 // Launchers, RDMA tools, profilers, benchmarks.
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "lint/context.h"
@@ -191,10 +192,12 @@ void profiler(Context& context, const Command& command) {
 // --- BENCH01, BENCH02
 // ------------------------------------------------------------------------------------------
 
+constexpr sv kCollectiveTests[] = {
+    "all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf",
+    "alltoall_perf",   "sendrecv_perf",   "gather_perf",         "scatter_perf",   "hypercube_perf"};
+
 bool is_collective_test(sv name) {
-  return is_one_of(
-      name, {"all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf",
-             "alltoall_perf", "sendrecv_perf", "gather_perf", "scatter_perf", "hypercube_perf"});
+  return name.ends_with("_perf") && std::ranges::find(kCollectiveTests, name) != std::end(kCollectiveTests);
 }
 
 std::optional<int> count_of(const Command& command, std::initializer_list<sv> names) {
@@ -203,12 +206,35 @@ std::optional<int> count_of(const Command& command, std::initializer_list<sv> na
   return parse_int<int>(value);
 }
 
-void one_rank(Context& context, const Command& command) {
+// Tests inside the strings that launchers start: srun ... bash -c "all_reduce_perf ...". How many run, the
+// launcher's own words tell.
+std::set<sv> launched_tests(const Context& context) {
+  std::set<sv> out;
+  for (const auto& command : context.input.facts.commands) {
+    const std::size_t at = parse::program_index(command.words);
+    if (at >= command.words.size()) continue;
+    const sv program = parse::base_name(command.words[at]);
+    if (!program.starts_with("mpi") &&
+        !is_one_of(program, {"srun", "prun", "orterun", "ssh", "pdsh", "clush", "docker", "podman", "kubectl",
+                             "singularity", "apptainer", "enroot"}))
+      continue;
+    for (const auto& word : command.words)
+      if (word.find_first_of(" \n") != std::string::npos && word.find("_perf") != std::string::npos)
+        for (const sv test : kCollectiveTests)
+          if (word.find(test) != std::string::npos) out.insert(test);
+  }
+  return out;
+}
+
+void one_rank(Context& context, const Command& command, const std::set<sv>& launched) {
   std::size_t at = parse::program_index(command.words);
   if (at >= command.words.size()) return;
+  for (std::size_t n = 0; n < at; ++n)  // if command -v all_reduce_perf
+    if (is_one_of(command.words[n], {"command", "type", "hash", "which"})) return;
   const sv program = parse::base_name(command.words[at]);
-  if (is_one_of(program, {"echo", "printf", "grep", "which", "ls", "cp", "mv", "make", "find", "test", "[",
-                          "[[", "chmod"}))
+  if (is_one_of(program, {"echo", "printf", "grep", "which", "type", "hash",  "command", "ls",
+                          "cp",   "mv",     "rm",   "ln",    "scp",  "rsync", "tar",     "stat",
+                          "file", "make",   "find", "test",  "[",    "[[",    "chmod"}))
     return;
   while (at < command.words.size() && !is_collective_test(parse::base_name(command.words[at]))) ++at;
   if (at >= command.words.size()) return;
@@ -216,6 +242,7 @@ void one_rank(Context& context, const Command& command) {
   own.words.erase(own.words.begin(), own.words.begin() + static_cast<std::ptrdiff_t>(at));
   const auto gpus = count_of(own, {"-g", "--ngpus"}), threads = count_of(own, {"-t", "--nthreads"});
   std::optional<int> processes = 1;
+  if (is_collective_test(program) && launched.count(program) > 0) return;
   if (program == "srun" || program.starts_with("mpi") || program == "prun") {
     const std::string value = option_value(command, {"-n", "-np", "--np", "--ntasks"});
     processes = parse_int<int>(value);
@@ -258,12 +285,13 @@ void average_as_peak(Context& context, const Command& command) {
 }  // namespace
 
 void check_commands(Context& context) {
+  const std::set<sv> launched = launched_tests(context);
   for (const auto& command : context.input.facts.commands) {
     if (command.words.empty()) continue;
     old_launcher(context, command);
     wrong_rdma_tool(context, command);
     profiler(context, command);
-    one_rank(context, command);
+    one_rank(context, command, launched);
     average_as_peak(context, command);
   }
 }

@@ -46,9 +46,22 @@ void too_new(Context& context, const Setting& setting, const Variable& variable)
   found.finding.action = "unset-" + setting.name;
 }
 
+// Google's builds of NCCL for its TCP networks read names that NVIDIA's does not.
+bool of_googles_build(const Context& context, sv name) {
+  return name == "NCCL_DYNAMIC_CHUNK_SIZE" && context.mentions({"tcpx", "fastrak"});
+}
+
+// Where files lie: what images, charts and scripts hand to themselves. NCCL has no such name left unlisted.
+bool names_a_file(sv name) {
+  return std::ranges::any_of(
+      std::initializer_list<sv>{"_PATH", "_DIR", "_HOME", "_ROOT", "_SCRIPT", "_IMAGE"},
+      [&](sv end) { return name.ends_with(end); });
+}
+
 void unknown(Context& context, const Setting& setting) {
-  if (reads_it(context, setting.name)) return;
+  if (reads_it(context, setting.name) || of_googles_build(context, setting.name)) return;
   const auto near = context.suggestions-- > 0 ? nearest_nccl(setting.name, context.nccl) : std::nullopt;
+  if (!near && names_a_file(setting.name)) return;
   Found& found =
       context.add("NCCL01", setting, near ? fmt::format("{}", *near) : "a variable that NCCL reads");
   found.finding.severity = Severity::warn;

@@ -427,9 +427,36 @@ void topology_file(Context& context, const Setting& setting) {
   unset_action(found, context, setting);
 }
 
-void set_late(Context& context, const Setting& setting) {
+// What every communicator reads anew (ncclGetEnv in init.cc, graph/tuning.cc, graph/search.cc); integers are
+// read once and kept.
+bool read_by_each_communicator(sv name) {
+  return is_one_of(name, {"NCCL_ALGO", "NCCL_PROTO", "NCCL_COLLNET_ENABLE", "NCCL_NET", "NCCL_GRAPH_FILE",
+                          "NCCL_THREAD_THRESHOLDS"});
+}
+
+// The last line that makes process groups; 0: none does.
+int last_group_line(const Context& context) {
+  if (context.input.kind != ConfigKind::python) return 0;
+  int number = 0, last = 0;
+  for (const sv text : lines(context.input.text)) {
+    ++number;
+    for (const sv word : {"new_group", "new_subgroups", "device_mesh", "split_group", "_groups("})
+      if (text.find(word) != sv::npos) last = number;
+  }
+  return last;
+}
+
+void set_late(Context& context, const Setting& setting, int last_group) {
   if (setting.late == parse::Late::no || !setting.name.starts_with("NCCL_")) return;
   const bool connected = setting.late == parse::Late::after_collective;
+  if (connected && read_by_each_communicator(setting.name) && last_group > setting.at.line) {
+    Found& found = context.add("NCCL16", setting, "before the groups that it is meant for");
+    found.finding.severity = Severity::info;
+    found.finding.title =
+        fmt::format("{} is set after a collective (line {}); it counts for groups made later", setting.name,
+                    setting.late_line);
+    return;
+  }
   Found& found = context.add("NCCL16", setting, fmt::format("before line {}", setting.late_line));
   if (!connected) found.finding.severity = Severity::info;
   found.finding.title =
@@ -495,6 +522,7 @@ void preload(Context& context, const Setting& setting) {
 }  // namespace
 
 void check_nccl_values(Context& context) {
+  const int last_group = last_group_line(context);
   for (const auto* setting : context.settings()) {
     p2p_off(context, *setting);
     selections(context, *setting);
@@ -506,7 +534,7 @@ void check_nccl_values(Context& context) {
     graph_file(context, *setting);
     tuner_plugin(context, *setting);
     topology_file(context, *setting);
-    set_late(context, *setting);
+    set_late(context, *setting, last_group);
     debug_left_on(context, *setting);
     preload(context, *setting);
   }

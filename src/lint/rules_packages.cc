@@ -118,6 +118,14 @@ bool system_folder(sv path) {
                              [&](sv prefix) { return path.starts_with(prefix); });
 }
 
+// ln -s libmlx5.so.1 libmlx5.so: the link without a version that a development package would make.
+bool development_link(sv source, sv target) {
+  const sv base = parse::base_name(target), from = parse::base_name(source);
+  if (!base.ends_with(".so") || from.size() <= base.size() + 1) return false;
+  const bool same_library = from.starts_with(base) && from[base.size()] == '.';
+  return same_library && (source.find('/') == sv::npos || system_folder(source));
+}
+
 void overwrites_library(Context& context, const Command& command) {
   const std::size_t at = parse::program_index(command.words);
   if (at >= command.words.size() ||
@@ -135,6 +143,9 @@ void overwrites_library(Context& context, const Command& command) {
       library.starts_with("libibverbs") || library.starts_with("libmlx5") || library.starts_with("librdmacm");
   const bool nccl = library.starts_with("libnccl.") || library.starts_with("libnccl*");
   if ((!rdma && !nccl) || library.find(".so") == sv::npos) return;
+  if (parse::base_name(command.words[at]) == "ln" && operands.size() == 2 &&
+      development_link(operands.front(), target))
+    return;
   Found& found = context.add("CMD03", command, "the distribution's or the OFED's package");
   found.finding.subject = library;
   if (nccl) found.finding.severity = Severity::warn;

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "lint/context.h"
+#include "parse/config_shell.h"
 
 namespace topotune::lint {
 
@@ -27,7 +28,20 @@ bool nccl_in_use(const Context& context) {
 // --- UCX01
 // -----------------------------------------------------------------------------------------------------
 
-void no_effect(Context& context, const Setting& setting) {
+// mpirun, srun --mpi=...: every rank may call MPI, which may use UCX for its own messages.
+bool mpi_starts(const Context& context) {
+  return std::ranges::any_of(context.input.facts.commands, [](const parse::Command& command) {
+    const std::size_t at = parse::program_index(command.words);
+    if (at >= command.words.size()) return false;
+    const sv program = parse::base_name(command.words[at]);
+    if (program.starts_with("mpi") || is_one_of(program, {"orterun", "prun"})) return true;
+    if (program != "srun") return false;
+    const std::string plugin = option_value(command, {"--mpi"});
+    return !plugin.empty() && plugin != "none";
+  });
+}
+
+void no_effect(Context& context, const Setting& setting, bool mpi) {
   const bool own = setting.name.starts_with("NCCL_UCX_");
   if (!own && (!setting.name.starts_with("UCX_") || !nccl_in_use(context))) return;
   if (plugin_mode(context)) {
@@ -40,7 +54,7 @@ void no_effect(Context& context, const Setting& setting) {
   }
   if (context.job.mpi && !context.job.starts_training && !own) return;
   Found& found = context.add("UCX01", setting, "NCCL_PLUGIN_P2P=ucx, or unset");
-  const bool also_others = context.job.mpi || context.job.uses_ucx || !context.job.starts_training;
+  const bool also_others = context.job.mpi || mpi || context.job.uses_ucx || !context.job.starts_training;
   found.finding.severity = !own && also_others ? Severity::info : Severity::warn;
   found.finding.title = fmt::format("{} has no effect on NCCL", setting.name);
   found.finding.remedy =
@@ -82,7 +96,8 @@ void transports(Context& context, const Setting& setting) {
                                !context.job.starts_training;
   const bool everything =
       std::ranges::any_of(split(setting.value, ','), [](sv item) { return item == "all" || item == "gpu"; });
-  if (own || !gpu_application || names_gpu(setting.value) || everything) return;
+  // Where NCCL moves the GPU buffers, MPI over UCX carries host memory only.
+  if (own || !gpu_application || names_gpu(setting.value) || everything || nccl_in_use(context)) return;
   Found& found = context.add("UCX02", setting, setting.value + ",cuda");
   found.finding.severity = Severity::warn;  // that the buffers are on the GPU is likely, not proven
   found.finding.title = "UCX_TLS has no cuda: GPU pointers are not recognised";
@@ -239,8 +254,9 @@ void traffic_class(Context& context, const Setting& setting) {
 }  // namespace
 
 void check_ucx(Context& context) {
+  const bool mpi = mpi_starts(context);
   for (const auto* setting : context.settings()) {
-    no_effect(context, *setting);
+    no_effect(context, *setting, mpi);
     transports(context, *setting);
     rejected(context, *setting);
     one_rail(context, *setting);

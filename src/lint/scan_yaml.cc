@@ -399,6 +399,24 @@ void read_comments(sv text, ConfigText& out) {
 
 }  // namespace
 
+namespace {
+
+// Reads a template by what stands around its actions, into `tree`. Nothing: it is none, or still no YAML.
+std::optional<parse::Diagnostic> text_of_template(sv text, YamlTree& tree) {
+  const auto plain = without_template_actions(text);
+  if (!plain) return std::nullopt;
+  YamlTree again = parse_yaml(*plain);
+  if (again.error) return std::nullopt;
+  tree = std::move(again);
+  const auto action = std::min(text.find("{{"), text.find("{%"));
+  const auto line =
+      static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(action), '\n')) +
+      1;
+  return parse::Diagnostic{{line, 1}, "a template: what its actions insert is not known"};
+}
+
+}  // namespace
+
 ConfigText scan_yaml(sv text) {
   ConfigText out;
   out.kind = ConfigKind::yaml;
@@ -407,7 +425,9 @@ ConfigText scan_yaml(sv text) {
         {{1, 1}, fmt::format("text of {} bytes is too large to be configuration", text.size())});
     return out;
   }
-  const YamlTree tree = parse_yaml(text);
+  YamlTree tree = parse_yaml(text);
+  if (tree.error)
+    if (auto filled = text_of_template(text, tree)) out.diagnostics.push_back(*filled);
   Walker walker(text, out);
   for (const auto* document : tree.documents) walker.walk(*document, "", 0);
   read_comments(text, out);

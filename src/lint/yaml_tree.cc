@@ -99,6 +99,23 @@ class Builder : public YAML::EventHandler {
   const YamlNode* root_ = nullptr;
 };
 
+bool is_action(std::string_view two) { return two == "{{" || two == "{%"; }
+
+// Nothing but blanks between the action and both ends of its line: "{{- if .x }}", "{% for x in y %}".
+bool alone_on_line(std::string_view text, std::size_t begin, std::size_t end) {
+  constexpr std::size_t kFar = 400;  // bytes that are looked at
+  const auto blank = [](std::string_view part) {
+    return part.find_first_not_of(" \t\r") == std::string_view::npos;
+  };
+  const auto floor = begin - std::min(begin, kFar);
+  const auto before = text.substr(floor, begin - floor), after = text.substr(end, kFar);
+  const auto line_begin = before.rfind('\n'), line_end = after.find('\n');
+  if (line_begin == std::string_view::npos && floor > 0) return false;
+  if (line_end == std::string_view::npos && after.size() == kFar) return false;
+  return blank(before.substr(line_begin == std::string_view::npos ? 0 : line_begin + 1)) &&
+         blank(after.substr(0, line_end));
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view key) const {
@@ -110,6 +127,29 @@ const YamlNode* YamlNode::find(std::string_view key) const {
 std::string_view YamlNode::text_of(std::string_view key) const {
   const YamlNode* node = find(key);
   return node != nullptr && node->kind == scalar ? std::string_view(node->text) : std::string_view();
+}
+
+std::optional<std::string> without_template_actions(std::string_view text) {
+  std::string out(text);
+  std::size_t from = 0;
+  bool any = false;
+  while (true) {
+    auto begin = text.find_first_of('{', from);
+    while (begin != std::string_view::npos && !is_action(text.substr(begin, 2)))
+      begin = text.find('{', begin + 1);
+    if (begin == std::string_view::npos) break;
+    const auto close = text.find(text[begin + 1] == '{' ? "}}" : "%}", begin + 2);
+    if (close == std::string_view::npos) break;
+    const auto end = close + 2;
+    any = true;
+    const bool inside = text.substr(begin, end - begin).find('\n') == std::string_view::npos;
+    const bool scalar = inside && text[begin + 1] == '{' && !alone_on_line(text, begin, end);
+    for (auto at = begin; at < end; ++at)
+      if (out[at] != '\n' && out[at] != '\r') out[at] = scalar ? '_' : ' ';
+    if (scalar) out[begin] = '$', out[begin + 1] = '(', out[end - 1] = ')';
+    from = end;
+  }
+  return any ? std::optional(std::move(out)) : std::nullopt;
 }
 
 YamlTree parse_yaml(std::string_view text) {

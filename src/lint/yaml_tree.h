@@ -35,6 +35,10 @@ struct YamlTree {
 inline constexpr std::size_t kMaxYaml = 16u << 20;  // bytes
 inline constexpr std::size_t kMaxYamlNodes = 400000;
 
+// A chart's template (Go, Helm, Jinja) as YAML: actions "{{ ... }}" that stand alone on their lines become
+// blanks, others a scalar "$(___)". Every byte keeps its place. Nothing when the text holds no action.
+std::optional<std::string> without_template_actions(std::string_view text);
+
 // Never throws. Aliases are not copied: what expands to a billion nodes stays as small as it is written.
 YamlTree parse_yaml(std::string_view text);
 

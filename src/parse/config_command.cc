@@ -173,9 +173,12 @@ bool shell_builtin(State& state, const std::vector<Word>& list, int block) {
   return false;
 }
 
-// A "NAME=VALUE" that some option carries: a setting for that program.
-void add_option_setting(State& state, const Word& word, std::size_t skip, const std::string& scope,
-                        int block) {
+// A "NAME=VALUE" that some option carries: a setting for that program. `option`: the word before it, which
+// goes where the setting goes; "--env=" is in the word itself (`skip` bytes). keeps_nothing: what is left
+// without the setting would be another command.
+enum class Without { is_whole, keeps_nothing };
+void add_option_setting(State& state, const Word& word, std::size_t skip, const std::string& scope, int block,
+                        const Word* option = nullptr, Without without = Without::is_whole) {
   Word part = word;
   part.text = word.text.substr(skip);
   const sv raw = state.text.substr(word.span.begin, word.span.end - word.span.begin);
@@ -184,8 +187,13 @@ void add_option_setting(State& state, const Word& word, std::size_t skip, const 
     part.span.begin += skip;
   else if (skip > 0)
     part.span = {word.span.begin, word.span.begin};
-  if (const auto one = assigned(state, part))
-    state.out.settings.push_back(setting_of(state, *one, block, scope));
+  auto one = assigned(state, part);
+  if (!one) return;
+  if (one->whole && skip > 0) one->whole->begin -= skip;
+  if (one->whole && option != nullptr && option->span.begin < one->whole->begin)
+    one->whole->begin = option->span.begin;
+  if (without == Without::keeps_nothing) one->whole = std::nullopt;
+  state.out.settings.push_back(setting_of(state, *one, block, scope));
 }
 
 // --export=ALL,NCCL_DEBUG=INFO of Slurm. A comma inside a value cannot be told from a separator: such a piece
@@ -226,7 +234,7 @@ void option_settings(State& state, const std::vector<Word>& list, const std::vec
   for (std::size_t n = at + 1; n < list.size(); ++n) {
     const sv word = list[n].text;
     const bool last = n + 1 == list.size();
-    if (mpi && word == "-x" && !last) add_option_setting(state, list[n + 1], 0, program, block);
+    if (mpi && word == "-x" && !last) add_option_setting(state, list[n + 1], 0, program, block, &list[n]);
     if (mpi && is_one_of(word, {"-genv", "-env", "--genv", "--env"}) && n + 2 < list.size()) {
       Assigned one{list[n + 1].text,
                    list[n + 2].text,
@@ -242,9 +250,9 @@ void option_settings(State& state, const std::vector<Word>& list, const std::vec
     if (slurm && word.starts_with("--export="))
       add_export_list(state, word.substr(9), state.place(list[n].span.begin), block, program);
     if (container && is_one_of(word, {"-e", "--env"}) && !last)
-      add_option_setting(state, list[n + 1], 0, program, block);
+      add_option_setting(state, list[n + 1], 0, program, block, &list[n]);
     if (container && word.starts_with("--env=")) add_option_setting(state, list[n], 6, program, block);
-    if (keyed) add_option_setting(state, list[n], 0, program, block);
+    if (keyed) add_option_setting(state, list[n], 0, program, block, nullptr, Without::keeps_nothing);
   }
 }
 

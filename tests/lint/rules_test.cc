@@ -1,6 +1,7 @@
 // Conditions that the circulating advice does not reach: versions, both sides of a limit, corrections.
 #include "lint/registry.h"
 #include "lint/scan_yaml.h"
+#include "lint/yaml_tree.h"
 #include "lint_helpers.h"
 
 namespace topotune::lint {
@@ -296,6 +297,123 @@ TEST(Report, EveryFindingHasItsTexts) {
     EXPECT_THAT(one.finding.evidence[0].source, HasSubstr("a.env:"));
   }
   EXPECT_THAT(result->report.checked, ::testing::Contains("NCCL23"));
+}
+
+// --- corrections leave a text that still runs
+
+std::string fixed(const std::string& name, const std::string& text) { return judged(name, text)->fixed(); }
+
+TEST(Fix, AnOptionGoesWithItsSetting) {
+  EXPECT_EQ(fixed("a.sh", "mpirun -np 8 -x NCCL_NVLINK_DISABLE=0 ./a\n"), "mpirun -np 8 ./a\n");
+  EXPECT_EQ(fixed("a.sh", "mpirun -np 8 \\\n  -x NCCL_NVLINK_DISABLE=0 \\\n  ./a\n"),
+            "mpirun -np 8 \\\n  ./a\n");
+  EXPECT_EQ(fixed("a.sh", "docker run -e NCCL_NVLINK_DISABLE=0 --env=NCCL_CONNECT_TIMEOUT=3 img\n"),
+            "docker run img\n");
+  EXPECT_EQ(fixed("a.sh", "kubectl set env deploy/x NCCL_NVLINK_DISABLE=0\n"),
+            "kubectl set env deploy/x NCCL_NVLINK_DISABLE=0\n");
+}
+
+TEST(Fix, ACommandOfSeveralLinesEndsWhereItEnded) {
+  EXPECT_EQ(fixed("a.sh", "export A=1 \\\n  NCCL_NVLINK_DISABLE=0\necho hi\n"), "export A=1\necho hi\n");
+  EXPECT_EQ(fixed("a.sh", "mpirun ./a \\\n  -x NCCL_NVLINK_DISABLE=0\necho hi\n"), "mpirun ./a\necho hi\n");
+  EXPECT_EQ(fixed("a.sh", "NCCL_NVLINK_DISABLE=0 \\\n  python t.py\n"), "  python t.py\n");
+}
+
+TEST(Fix, ABodyKeepsAStatement) {
+  EXPECT_EQ(fixed("a.sh", "if true; then\n  export NCCL_NVLINK_DISABLE=0\nfi\n"), "if true; then\n  :\nfi\n");
+  EXPECT_EQ(fixed("a.sh", "f() {\n  export NCCL_NVLINK_DISABLE=0\n  run\n}\nf\n"),
+            "f() {\n  :\n  run\n}\nf\n");
+  EXPECT_EQ(fixed("a.sh", "if true; then export NCCL_NVLINK_DISABLE=0; fi\n"), "if true; then :; fi\n");
+  EXPECT_EQ(fixed("a.sh", "[ -n \"$X\" ] && export NCCL_NVLINK_DISABLE=0\n"), "[ -n \"$X\" ] && :\n");
+  EXPECT_EQ(fixed("a.sh", "echo a\nexport NCCL_NVLINK_DISABLE=0\necho b\n"), "echo a\necho b\n");
+}
+
+// --- texts that are right, though they look like a fault
+
+TEST(SystemLibraries, TheLinkOfADevelopmentPackageOverwritesNothing) {
+  EXPECT_EQ(
+      ids("a.sh", "ln -s /usr/lib/x86_64-linux-gnu/libmlx5.so.1 /usr/lib/x86_64-linux-gnu/libmlx5.so\n"), "");
+  EXPECT_EQ(ids("a.sh", "test -f /usr/lib/libibverbs.so || ln -sf libibverbs.so.1 /usr/lib/libibverbs.so\n"),
+            "");
+  EXPECT_EQ(ids("a.sh", "ln -sf /opt/ofed/libibverbs.so.1 /usr/lib/libibverbs.so.1\n"), "CMD03:error:1");
+  EXPECT_EQ(ids("a.sh", "ln -sf /opt/ofed/libibverbs.so.1 /usr/lib/libibverbs.so\n"), "CMD03:error:1");
+}
+
+TEST(OneRank, TheLaunchersWordsTellHowManyRun) {
+  EXPECT_EQ(ids("a.sh", "srun -N 2 --ntasks-per-node=8 sh -c '\n  /t/all_gather_perf -b 1G -g 1\n'\n"), "");
+  EXPECT_EQ(ids("a.sh", "if command -v all_reduce_perf > /dev/null; then true; fi\n"), "");
+  EXPECT_EQ(ids("a.sh", "bash -c '/t/all_gather_perf -b 1G -g 1'\n"), "BENCH01:warn:1");
+}
+
+TEST(UcxTransports, MpiCarriesHostMemoryWhereNcclMovesTheGpusBuffers) {
+  const std::string run = "mpirun -np 16 --gpus-per-node 8 -x UCX_TLS=tcp ";
+  EXPECT_EQ(ids("a.sh", run + "./app\n").find("UCX02"), 0U);
+  EXPECT_EQ(ids("a.sh", run + "-x NCCL_DEBUG=WARN ./app\n").find("UCX02"), std::string::npos);
+}
+
+TEST(UcxTransports, AnMpiLaunchersRanksMayUseUcx) {
+  const auto launched =
+      judged("a.sh", "mpirun -np 16 -x UCX_TLS=tcp -x NCCL_DEBUG=WARN /t/all_reduce_perf -g 1\n");
+  EXPECT_EQ(launched->ids(), "UCX01:info:1");
+  EXPECT_EQ(launched->fixed(), launched->text);
+  EXPECT_EQ(ids("a.sh", "export UCX_TLS=tcp\nsrun --mpi=pmix -n 16 /t/all_reduce_perf -g 1\n"),
+            "UCX01:info:1");
+  EXPECT_EQ(ids("a.sh", "export UCX_TLS=tcp\ntorchrun --nproc_per_node 8 t.py\n"), "UCX01:warn:1");
+}
+
+TEST(LateVariables, EveryCommunicatorReadsItsAlgorithms) {
+  const std::string early =
+      "import os\nimport torch.distributed as dist\ndist.init_process_group('nccl')\ndist.barrier()\n";
+  EXPECT_EQ(ids("t.py", early + "os.environ['NCCL_COLLNET_ENABLE'] = '0'\ng = dist.new_group([0, 1])\n"),
+            "NCCL16:info:5");
+  EXPECT_EQ(ids("t.py", early + "os.environ['NCCL_COLLNET_ENABLE'] = '0'\n"), "NCCL16:warn:5");
+  EXPECT_EQ(ids("t.py", early + "os.environ['NCCL_IB_TC'] = '106'\ng = dist.new_group([0, 1])\n"),
+            "NCCL16:warn:5");
+}
+
+TEST(Names, ThoseOfFilesAndOfAVendorsBuildAreNotNcclsToKnow) {
+  EXPECT_EQ(ids("a.env", "NCCL_PLUGIN_PATH=/usr/local/lib\nNCCL_INIT_SCRIPT=/x.sh\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_TOPO_FILE_PATHS=/x\n"), "NCCL01:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_DYNAMIC_CHUNK_SIZE=524288\n"), "NCCL01:warn:1");
+  EXPECT_EQ(ids("a.env", "NCCL_DYNAMIC_CHUNK_SIZE=524288\nNCCL_GPUDIRECTTCPX_CTRL_DEV=eth0\n"), "");
+}
+
+TEST(Templates, AChartIsReadAroundItsActions) {
+  const auto chart =
+      judged("job.yaml",
+             "{{- $n := .Values.n -}}\n"
+             "kind: Pod\n"
+             "spec:\n"
+             "  {{- if .Values.wide }}\n"
+             "  hostNetwork: {{ .Values.host }}\n"
+             "  {{- end }}\n"
+             "  containers:\n"
+             "  - name: {{ .Release.Name }}\n"
+             "    image: {{ .Values.image }}\n"
+             "    env:\n"
+             "    - name: NCCL_IB_TIMEOUT\n"
+             "      value: \"1800\"\n"
+             "    - name: NCCL_P2P_LEVEL\n"
+             "      value: {{ .Values.level | default \"4\" }}\n"
+             "    command: [\"bash\", \"-c\", \"export NCCL_CROSS_NICS=1; {{ .Values.run }}\"]\n");
+  EXPECT_THAT(chart->ids(), HasSubstr("NCCL23:error:11"));
+  EXPECT_THAT(chart->ids(), HasSubstr("NCCL01:warn:15"));
+  EXPECT_THAT(chart->ids(), ::testing::Not(HasSubstr("NCCL12")));
+  ASSERT_EQ(chart->inputs.at(0).facts.diagnostics.size(), 1U);
+  EXPECT_EQ(chart->inputs.at(0).facts.diagnostics[0].at.line, 1);
+  EXPECT_THAT(chart->inputs.at(0).facts.diagnostics[0].text, HasSubstr("template"));
+  const auto fixed = chart->fixed();
+  EXPECT_THAT(fixed, HasSubstr("{{- if .Values.wide }}"));
+  EXPECT_THAT(fixed, HasSubstr("value: {{ .Values.level | default \"4\" }}"));
+}
+
+TEST(Templates, ActionsOfAWholeDocumentAreNoReasonToReadItOtherwise) {
+  const auto alerts =
+      judged("a.yaml", "a:\n  text: \"{{ $labels.x }}\"\n  env:\n    NCCL_IB_TIMEOUT: 1800\n");
+  EXPECT_TRUE(alerts->inputs.at(0).facts.diagnostics.empty());
+  EXPECT_EQ(alerts->ids(), "NCCL23:error:4");
+  EXPECT_EQ(without_template_actions("a: {{ b"), std::nullopt);
+  EXPECT_EQ(without_template_actions("a: {{b}}").value(), "a: $(__)");
 }
 
 }  // namespace
