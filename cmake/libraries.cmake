@@ -1,5 +1,5 @@
 # Every library that is not ours. Static, so that the release binary runs where it is copied:
-# it needs libc, libm, libudev and nothing else.
+# it needs libc, libm and nothing else.
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -33,5 +33,5 @@ static_library(zstd_static zstd.h libzstd.a)
 static_library(zlib_static zlib.h libz.a)
 static_library(yaml_static yaml-cpp/yaml.h libyaml-cpp.a)
 static_library(hwloc_static hwloc.h libhwloc.a)
-find_library(UDEV_LIBRARY udev REQUIRED)
-target_link_libraries(hwloc_static INTERFACE ${UDEV_LIBRARY} m ${CMAKE_DL_LIBS} Threads::Threads)
+add_library(topotune_no_udev STATIC ${CMAKE_CURRENT_LIST_DIR}/no_udev.cc)
+target_link_libraries(hwloc_static INTERFACE topotune_no_udev m ${CMAKE_DL_LIBS} Threads::Threads)

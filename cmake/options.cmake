@@ -17,6 +17,12 @@ if(TOPOTUNE_SANITIZE)
   endif()
   target_link_options(topotune_options INTERFACE -fsanitize=${TOPOTUNE_SANITIZE})
 endif()
+# ON: libFuzzer also follows comparisons; FAST: only counters, twice the executions a second, for long campaigns.
 if(TOPOTUNE_FUZZ)
-  target_compile_options(topotune_options INTERFACE -fsanitize=fuzzer-no-link)
+  set(coverage -fsanitize=fuzzer-no-link)
+  if(TOPOTUNE_FUZZ STREQUAL FAST)
+    set(coverage -fsanitize-coverage=inline-8bit-counters,pc-table)
+  endif()
+  target_compile_options(topotune_options INTERFACE
+    ${coverage} -fsanitize-coverage-ignorelist=${PROJECT_SOURCE_DIR}/cmake/fuzz_ignore.txt)
 endif()

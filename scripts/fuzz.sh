@@ -22,7 +22,7 @@ fi
 each=$((seconds * jobs / ($# * shards)))
 [ "$each" -ge 1 ] || each=1
 [ -z "${RUNS:-}" ] || each=${LIMIT:-0}  # executions end it; 0: no limit of time
-export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0:quarantine_size_mb=8}  # twice as fast
+export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0:quarantine_size_mb=1:thread_local_quarantine_size_kb=64:max_malloc_fill_size=0}  # 2.5 times as fast
 export dir out each shards
 shard() {
   name=${1#fuzz_} n=$2

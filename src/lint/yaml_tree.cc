@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -15,7 +16,7 @@ struct TooLarge {};
 
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(YamlTree& tree) : tree_(tree) {}
+  Builder(YamlTree& tree, std::size_t limit) : tree_(tree), limit_(limit) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     tree_.broken_from = mark.line + 1;
@@ -58,7 +59,7 @@ class Builder : public YAML::EventHandler {
   };
 
   YamlNode* add(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (tree_.nodes.size() >= kMaxYamlNodes) throw TooLarge{};
+    if (tree_.nodes.size() >= limit_) throw TooLarge{};
     auto owned = std::make_unique<YamlNode>();
     YamlNode* node = owned.get();
     tree_.nodes.push_back(std::move(owned));
@@ -94,6 +95,7 @@ class Builder : public YAML::EventHandler {
   }
 
   YamlTree& tree_;
+  std::size_t limit_;
   std::vector<Level> stack_;
   std::map<YAML::anchor_t, const YamlNode*> anchors_;
   const YamlNode* root_ = nullptr;
@@ -160,7 +162,10 @@ YamlTree parse_yaml(std::string_view text) {
     return tree;
   }
   std::istringstream stream{std::string(text)};
-  Builder builder(tree);
+  // Broken text can make yaml-cpp report empty nodes without end; two a byte is more than any text has ("a:"
+  // is three).
+  const std::size_t limit = std::min(kMaxYamlNodes, 2 * text.size() + 16);
+  Builder builder(tree, limit);
   try {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
@@ -169,9 +174,9 @@ YamlTree parse_yaml(std::string_view text) {
     const int line = e.mark.is_null() ? 1 : e.mark.line + 1;
     tree.error = parse::Diagnostic{{line, e.mark.is_null() ? 1 : e.mark.column + 1}, "YAML: " + e.msg};
   } catch (const TooLarge&) {
-    tree.error = parse::Diagnostic{
-        tree.nodes.back()->at,
-        fmt::format("YAML of more than {} nodes: the rest was not read as YAML", kMaxYamlNodes)};
+    tree.error =
+        parse::Diagnostic{tree.nodes.back()->at,
+                          fmt::format("YAML of more than {} nodes: the rest was not read as YAML", limit)};
   } catch (const std::exception& e) {
     tree.error = parse::Diagnostic{{1, 1}, fmt::format("YAML: {}", e.what())};
   }

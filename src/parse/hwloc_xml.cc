@@ -122,7 +122,7 @@ class Reader {
     const auto parent = at(i).parent;
     Context context = parent == kNone ? Context{} : contexts_[parent];
     const auto type = type_of(i);
-    if (const auto gp = at(i).get("gp_index")) by_gp_.emplace(fmt::format("{}:{}", type, *gp), i);
+    if (const auto gp = at(i).get("gp_index")) by_gp_.emplace(std::string(type).append(":").append(*gp), i);
     if (type == "Bridge") {
       bridge(i, context);
     } else if (type == "PCIDev") {

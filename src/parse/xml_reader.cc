@@ -60,6 +60,8 @@ void append_entity(std::string& out, std::string_view name) {
     out.append("&").append(name).append(";");
 }
 
+bool ends_bare_value(char c) { return c == '>' || c == '/' || c == '<' || is_space(c); }
+
 std::string resolve(std::string_view raw) {
   std::string out;
   for (auto at = raw.find('&'); at != npos; at = raw.find('&')) {
@@ -84,6 +86,7 @@ class Reader {
   Reader(std::string_view text, const XmlLimits& limits) : text_(text), limits_(limits) {}
 
   Result<XmlDocument> read() {
+    document_.elements.reserve(text_.size() / 256);
     while (at_ < text_.size()) {
       const auto open = text_.find('<', at_);
       take_text(open);
@@ -160,14 +163,15 @@ class Reader {
   }
 
   Result<void> open_tag() {
-    XmlElement element;
+    XmlElement element(document_.memory.get());
     const auto begin = at_ + 1, end = name_end(text_, begin);
     element.name = text_.substr(begin, end - begin);
-    element.line = line_;
-    element.attributes.reserve(8);
+    element.line = line();
+    attributes_.clear();
     move_to(end);
     bool empty = false;
     if (!attributes(element, empty)) return {};
+    element.attributes.assign(attributes_.begin(), attributes_.end());
     return add(std::move(element), empty);
   }
 
@@ -226,10 +230,11 @@ class Reader {
     const bool quoted = quote == '"' || quote == '\'';
     const auto begin = at_ + (quoted ? 1 : 0);
     std::size_t end = begin;
-    const auto over = [&](char c) {
-      return quoted ? c == quote || c == '<' : c == '>' || c == '/' || c == '<' || is_space(c);
-    };
-    while (end < text_.size() && !over(text_[end])) ++end;
+    if (quoted) {
+      while (end < text_.size() && text_[end] != quote && text_[end] != '<') ++end;
+    } else {
+      while (end < text_.size() && !ends_bare_value(text_[end])) ++end;
+    }
     if (end >= text_.size()) return cut(element);
     if (quoted && text_[end] == '<') {
       malformed("the value of {} of <{}> has no end", brief(name), brief(element.name));
@@ -243,11 +248,19 @@ class Reader {
   }
 
   void store(XmlElement& element, std::string_view name, std::string_view raw) {
-    if (element.find(name))
+    if (std::ranges::find(attributes_, name, &XmlAttribute::name) != attributes_.end())
       return malformed("attribute {} of <{}> stands twice", brief(name), brief(element.name));
-    if (element.attributes.size() >= limits_.attributes)
+    if (attributes_.size() >= limits_.attributes)
       return malformed("<{}> has more than {} attributes", brief(element.name), limits_.attributes);
-    element.attributes.push_back({name, resolve(raw)});
+    attributes_.push_back({name, raw.find('&') == npos ? raw : kept(resolve(raw))});
+  }
+
+  // The text, in the document's memory.
+  std::string_view kept(const std::string& text) {
+    if (text.empty()) return {};
+    auto* place = static_cast<char*>(document_.memory->allocate(text.size(), 1));
+    std::ranges::copy(text, place);
+    return {place, text.size()};
   }
 
   Result<void> add(XmlElement element, bool empty) {
@@ -258,7 +271,10 @@ class Reader {
       return fail(Errc::too_large, "XML nested deeper than {}", limits_.depth);
     element.parent = open_.empty() ? XmlElement::kNone : open_.back();
     const auto place = elements.size();
-    (open_.empty() ? document_.roots : elements[open_.back()].children).push_back(place);
+    if (open_.empty())
+      document_.roots.push_back(place);
+    else
+      elements[open_.back()].children.push_back(place);
     elements.push_back(std::move(element));
     if (!empty) open_.push_back(place);
     return {};
@@ -268,26 +284,23 @@ class Reader {
     const auto run = trim(text_.substr(at_, end == npos ? npos : end - at_));
     if (!run.empty() && !open_.empty() && document_.elements[open_.back()].text.empty())
       document_.elements[open_.back()].text = run;
-    count_lines(end == npos ? text_.size() : end);
   }
 
-  void move_to(std::size_t to) {
-    count_lines(to);
-    at_ = to;
-  }
+  void move_to(std::size_t to) { at_ = to; }
 
-  void count_lines(std::size_t to) {
-    if (to <= counted_) return;
-    const auto run = text_.substr(counted_, to - counted_);
-    line_ += static_cast<int>(std::ranges::count(run, '\n'));
-    counted_ = to;
+  // The line of `at_`, counted when it is asked for.
+  int line() {
+    if (at_ <= counted_) return line_;
+    line_ += static_cast<int>(std::ranges::count(text_.substr(counted_, at_ - counted_), '\n'));
+    counted_ = at_;
+    return line_;
   }
 
   template <class... Args>
   void truncated(fmt::format_string<Args...> text, Args&&... args) {
     if (!document_.truncated)
       document_.problems.push_back(
-          {"truncated", fmt::format(text, std::forward<Args>(args)...) + ": it is cut off", line_});
+          {"truncated", fmt::format(text, std::forward<Args>(args)...) + ": it is cut off", line()});
     document_.truncated = true;
   }
 
@@ -295,7 +308,7 @@ class Reader {
   template <class... Args>
   void malformed(fmt::format_string<Args...> text, Args&&... args) {
     if (document_.problems.size() < kMaxProblems)
-      document_.problems.push_back({"malformed", fmt::format(text, std::forward<Args>(args)...), line_});
+      document_.problems.push_back({"malformed", fmt::format(text, std::forward<Args>(args)...), line()});
     else
       ++document_.more_problems;
   }
@@ -304,6 +317,7 @@ class Reader {
   XmlLimits limits_;
   XmlDocument document_;
   std::vector<std::size_t> open_;
+  std::vector<XmlAttribute> attributes_;  // of the tag that is being read
   std::size_t at_ = 0, counted_ = 0;
   int line_ = 1;
 };
@@ -317,8 +331,8 @@ std::optional<std::string_view> XmlElement::find(std::string_view attribute) con
 
 std::optional<std::string_view> XmlElement::get(std::string_view attribute) const {
   const auto value = find(attribute);
-  if (!value || trim(*value).empty()) return std::nullopt;
-  return trim(*value);
+  const auto trimmed = value ? trim(*value) : std::string_view();
+  return trimmed.empty() ? std::nullopt : std::optional(trimmed);
 }
 
 Result<XmlDocument> read_xml(std::string_view text, const XmlLimits& limits) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,18 +17,20 @@ namespace topotune::parse {
 
 struct XmlAttribute {
   std::string_view name;
-  std::string value;  // entities resolved
+  std::string_view value;  // entities resolved
 };
 
 struct XmlElement {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+  explicit XmlElement(std::pmr::memory_resource* memory) : attributes(memory), children(memory) {}
+
   std::string_view name;
-  std::vector<XmlAttribute> attributes;
+  std::pmr::vector<XmlAttribute> attributes;
   std::string_view text;       // the first run of text inside, not resolved
   int line = 1;                // of its "<"
   std::size_t parent = kNone;  // place in XmlDocument::elements
-  std::vector<std::size_t> children;
+  std::pmr::vector<std::size_t> children;
 
   // The value of an attribute as it stands, nothing when it is absent.
   std::optional<std::string_view> find(std::string_view attribute) const;
@@ -41,6 +45,9 @@ struct XmlProblem {
 };
 
 struct XmlDocument {
+  // Attributes, children and resolved values lie here: thousands of small pieces that go all at once.
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory =
+      std::make_unique<std::pmr::monotonic_buffer_resource>(std::size_t{16} << 10);
   std::vector<XmlElement> elements;  // in document order: a parent comes before its children
   std::vector<std::size_t> roots;
   std::vector<XmlProblem> problems;  // the first kMaxProblems; empty when the text is whole
@@ -58,7 +65,7 @@ struct XmlLimits {
 
 inline constexpr std::size_t kMaxProblems = 16;
 
-// Views point into `text`. Errors: too_large when a limit is passed.
+// Views point into `text` and into the document's own memory. Errors: too_large when a limit is passed.
 Result<XmlDocument> read_xml(std::string_view text, const XmlLimits& limits = {});
 
 // The problems as warnings of a topology; the last one counts those that are not listed.

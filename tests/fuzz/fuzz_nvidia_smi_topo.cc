@@ -7,11 +7,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const bool looks = topotune::parse::looks_like_nvidia_smi_topo(text);
   const auto topology = topotune::parse::parse_nvidia_smi_topo(text);
   if (!topology) return 0;
   // What is read is recognised, and every pair is listed once.
-  if (!looks) std::abort();
+  if (!topotune::parse::looks_like_nvidia_smi_topo(text)) std::abort();
   const std::size_t devices = topology->gpus.size() + topology->nics.size();
   if (topology->stated.size() != devices * (devices - 1) / 2) std::abort();
   return 0;

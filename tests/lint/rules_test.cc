@@ -256,6 +256,13 @@ TEST(Yaml, ABombStaysSmall) {
   scan_yaml("&a [*a, *a]");
 }
 
+TEST(Yaml, EmptyNodesWithoutEndAreCutByTheLengthOfTheText) {
+  const YamlTree tree = parse_yaml(",\r\r\r\xff\xff\xff\xff\xee\xf2\xf5\xf2\xf2\xf2\xf2\xf2 ");
+  EXPECT_TRUE(tree.error);
+  EXPECT_LT(tree.nodes.size(), 100U);
+  EXPECT_FALSE(parse_yaml("a:\nb: {c, d: [e:, f:]}\n? g\n").error);
+}
+
 TEST(Fix, WritesADiffThatOnlyChangesWhatItMust) {
   const auto result = judged("run.sh",
                              "#!/bin/sh\nexport NCCL_NVLINK_DISABLE=0 NCCL_DEBUG=WARN\n# keep\nexport "
