@@ -122,7 +122,7 @@ class Suite {
 
   Result<void> connect(int peer) {
     if (!connected_.insert(peer).second) return {};
-    return ucx_->connect(peer, addresses_[static_cast<std::size_t>(peer)]);
+    return named(peer, ucx_->connect(peer, addresses_[static_cast<std::size_t>(peer)]));
   }
 
   Result<std::vector<Numbers>> together(const Result<Numbers>& mine, const std::string& what) {
@@ -172,9 +172,9 @@ class Suite {
     cell.mean = got[0];
     cell.samples.assign(got.begin() + 1, got.end());
     for (const bool both : {false, true}) {
-      const auto all = together(
-          numbers_of(ucx_->stream(other, op, bytes, options_.seconds, options_.window, both, begins)),
-          "bandwidths");
+      const auto all = together(numbers_of(named(other, ucx_->stream(other, op, bytes, options_.seconds,
+                                                                     options_.window, both, begins))),
+                                "bandwidths");
       if (!all) return tl::unexpected(all.error());
       const auto& n = (*all)[static_cast<std::size_t>(cell.a)];
       (both ? cell.both : cell.one) = {n[0], n[1], n[2]};
