@@ -65,8 +65,8 @@ std::string title_of(const NcclProfile& p) {
 
 std::string text_of(const NcclProfile& p) {
   std::string out = title_of(p) + "\n";
-  std::uint64_t calls = 0, bytes = 0;
-  for (const auto& t : p.totals) calls += t.calls, bytes += t.bytes;
+  std::uint64_t bytes = 0;
+  for (const auto& t : p.totals) bytes += t.bytes;
   out +=
       fmt::format("  {} events, {} bytes in all; the newest {} by kind:\n", p.events, bytes, p.kept.size());
   out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n", "operation", "bytes",
