@@ -74,7 +74,7 @@ def check_plan():
         same("%s is complete" % name, True, document(name).get("complete"))
         same("status of %s" % name, "0", text(name + ".status").strip())
     outcomes = {a["id"]: a["outcome"] for a in document("apply").get("actions", []) + document("apply_own").get("actions", [])}
-    for wanted in ("numa-balancing-off", "acs", "mtu"):
+    for wanted in ("numa-balancing-off", "acs", "mtu", "irq"):
         same("outcome of %s" % wanted, "done", outcomes.get(wanted))
     same("verdict of verify", "ok", document("verify").get("verdict"))
     if text("state_applied.txt") == text("state_before.txt"):
