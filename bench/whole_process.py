@@ -33,6 +33,7 @@ def main():
         ("show live", [binary, "show"], ["lstopo-no-graphics", "--of", "console", "--whole-io"]),
         ("check capture", [binary, "check", capture], None),
         ("show capture", [binary, "show", capture], None),
+        ("plan capture", [binary, "plan", capture], None),
     ]
     print("%s, %s cores, %d rounds" % (platform.platform(), os.cpu_count(), rounds))
     print("%-18s %12s %14s %12s %8s" % ("", "topotune ms", "memory MiB", "peer ms", "ratio"))

@@ -1,5 +1,4 @@
-# Precompiled standard headers: a build for development takes less than half the time. Release builds do without, so
-# that a header that a file forgot to include is noticed.
+# Precompiled standard headers: a build takes less than half the time.
 option(TOPOTUNE_PCH "precompile the standard headers" OFF)
 
 # For what runs once in a process: CLI11's templates are a tenth of the program at -O3.

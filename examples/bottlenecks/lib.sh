@@ -46,6 +46,25 @@ compare() {
   [ "$status" -eq 0 ] || echo "no loss of at least $4 times here"
 }
 
+# nccl_with NAME BENCH SUBSYSTEMS VARIABLE=VALUE...: the benchmark as it is and with the variables, on this node's GPUs;
+# NAME-good.csv, NAME-bad.csv and NCCL's log of the second, NAME.log.
+nccl_with() {
+  name=$1 bench=$2 subsystems=$3
+  shift 3
+  # shellcheck disable=SC2086
+  "$topotune" $bench >"$out/$name-good.csv" 2>"$out/$name-good.err"
+  # shellcheck disable=SC2086
+  env "$@" NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS="$subsystems" NCCL_DEBUG_FILE="$out/$name.log" \
+    "$topotune" $bench >"$out/$name-bad.csv" 2>"$out/$name-bad.err"
+}
+
+# verdict NAME WHAT BYTES: the loss, and what the program says of the setting and of the log, where there is one.
+verdict() {
+  compare "$2" "$(seconds "$out/$1-good.csv" "$3")" "$(seconds "$out/$1-bad.csv" "$3")" 1.3
+  says "$topotune" lint "$out/$1.env"
+  [ ! -s "$out/$1.log" ] || says "$topotune" log "$out/$1.log"
+}
+
 # says COMMAND...: what the program says of it, indented; its status is not this script's.
 says() {
   echo "$ $*" | sed "s#$topotune#topotune#g"

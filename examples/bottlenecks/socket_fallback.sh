@@ -10,11 +10,7 @@ export NCCL_IB_DISABLE=1
 ENV
 bench="bench coll all_reduce -b 16M -e 16M --place out --modes blocking --time 0.5 --limit 60 --csv --fail-on error"
 if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -ge 2 ]; then
-  # shellcheck disable=SC2086
-  "$topotune" $bench --no-log >"$out/socket-good.csv" 2>"$out/socket-good.err"
-  # shellcheck disable=SC2086
-  NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,P2P,SHM \
-    NCCL_DEBUG_FILE="$out/socket.log" "$topotune" $bench --no-log >"$out/socket-bad.csv" 2>"$out/socket-bad.err"
+  nccl_with socket "$bench --no-log" INIT,ENV,NET,GRAPH,P2P,SHM NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1
 else
   needs_mpi
   case $($mpirun --version 2>/dev/null) in
@@ -26,7 +22,5 @@ else
   # shellcheck disable=SC2086
   $mpirun --mca pml ob1 --mca btl self,tcp -n 2 "$topotune" $bench --backend mpi >"$out/socket-bad.csv" 2>"$out/socket-bad.err"
 fi
-compare "all-reduce of 16 MiB, sockets" "$(seconds "$out/socket-good.csv" 16777216)" "$(seconds "$out/socket-bad.csv" 16777216)" 1.3
-says "$topotune" lint "$out/socket.env"
-[ ! -s "$out/socket.log" ] || says "$topotune" log "$out/socket.log"
+verdict socket "all-reduce of 16 MiB, sockets" 16777216
 exit "$status"

@@ -43,8 +43,7 @@ Result<std::size_t> size_of(const std::string& text, const char* option) {
 Result<void> read_words(const std::vector<std::string>& words, Asked& asked) {
   std::vector<coll::Op> ops;
   for (const auto& word : words) {
-    const auto number = parse_int<int>(word.starts_with("GPU") ? word.substr(3) : word);
-    if (number && *number >= 0) {
+    if (const auto number = gpu_number(word)) {
       asked.gpus.push_back(*number);
     } else if (word == "all") {
       ops = coll::all_ops();

@@ -117,6 +117,11 @@ void Progress::clear() const {
   if (on_) fmt::print(stderr, "\r\033[K");
 }
 
+std::optional<int> gpu_number(std::string_view word) {
+  const auto number = parse_int<int>(word.starts_with("GPU") ? word.substr(3) : word);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
 int status_of(const model::MeasurementRun& run, const std::string& fail_on) {
   if (run.interrupted) return kInterrupted;
   switch (model::verdict_of(run)) {

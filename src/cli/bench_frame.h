@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,9 @@ class Progress {
 // "[#####.....]  43 %  12.3 s  p2p.write.ce src=GPU0 dst=GPU1", cut to `columns`; without `done` no bar.
 std::string progress_line(std::optional<double> done, double seconds, const std::string& step,
                           std::size_t columns);
+
+// "GPU3" or "3" of a command line -> 3; nothing for any other word.
+std::optional<int> gpu_number(std::string_view word);
 
 // The exit status of a run; fail_on: "warn" or "error".
 int status_of(const model::MeasurementRun& run, const std::string& fail_on);

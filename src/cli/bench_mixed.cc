@@ -462,8 +462,8 @@ int bench_mixed(const BenchOptions& options, const MixedFlags& mixed, const Coll
                 const JobFlags& job, const Globals& globals) {
   std::vector<int> gpus;
   for (const auto& word : options.gpus) {
-    const auto number = parse_int<int>(word.starts_with("GPU") ? word.substr(3) : word);
-    if (!number || *number < 0)
+    const auto number = gpu_number(word);
+    if (!number)
       return report(Error{Errc::usage,
                           fmt::format("bench mixed: '{}' is no GPU", printable(word)),
                           {},

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "cli/bench_frame.h"
 #include "cli/bench_run.h"
 #include "cli/tune_job.h"
 #include "host/modules.h"
@@ -129,7 +130,7 @@ Result<std::vector<const cuda::Gpu*>> chosen_gpus(const cuda::Machine& machine,
   for (const auto& gpu : machine.gpus)
     if (names.empty()) out.push_back(&gpu);
   for (const auto& name : names) {
-    const auto number = parse_int<int>(name.starts_with("GPU") ? name.substr(3) : name);
+    const auto number = gpu_number(name);
     const auto at =
         std::ranges::find_if(machine.gpus, [&](const auto& g) { return number && g.index == *number; });
     if (at == machine.gpus.end())

@@ -10,56 +10,27 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 
 import slurm_node
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import harness  # noqa: E402
+from harness import check, free_port, skip, start  # noqa: E402
+
 BINARY, FAKES, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
 SHORT = ["-b", "1K", "-e", "16K", "-f", "4", "--time", "0.001", "-n", "3", "--fail-on", "error", "--limit", "30"]
 LONG = ["-b", "1K", "-e", "64K", "--time", "0.3", "-n", "20", "--no-log"]
 
 
-def skip(why):
-    print("skipped: " + why)
-    sys.exit(77)
-
-
-def check(what, good, more=""):
-    print("%s %s" % ("ok  " if good else "FAIL", what))
-    if not good:
-        print(more)
-        sys.exit(1)
-
-
 def environment(**more):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "OMPI_", "PMI_", "PMIX_", "MPI_", "SLURM_", "CUDA_", "FAKE_", "TOPOTUNE_"))}
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        env.pop(name, None)
-    env.update(LD_LIBRARY_PATH=FAKES, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
-    return env
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def start(command, env):
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    return {**harness.without("NCCL_", "CUDA_", "FAKE_", "TOPOTUNE_"), "LD_LIBRARY_PATH": FAKES, **harness.as_root(), **more}
 
 
 def end(process, limit=60):
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        check("it ends within %g s" % limit, False, out + err)
-    return process.returncode, out, err
+    return harness.end(process, limit)
 
 
 def good(text, ranks, library):

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,29 +15,16 @@ import time
 import fake_node
 from slurm_node import Slurm, why_not
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import harness  # noqa: E402
+from harness import check, skip  # noqa: E402
+
 BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
 SHOW = [sys.executable, "-c", "import os, json; print(json.dumps([os.environ.get('%s'), sorted(os.sched_getaffinity(0)), os.environ.get('NCCL_P2P_DISABLE'), os.environ.get('CUDA_DEVICE_ORDER')]))"]
 
 
-def skip(why):
-    print("skipped: " + why)
-    sys.exit(77)
-
-
-def check(what, good, more=""):
-    print("%s %s" % ("ok  " if good else "FAIL", what))
-    if not good:
-        print(more)
-        sys.exit(1)
-
-
 def clean_environment():
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "OMPI_", "PMI_", "MPI_", "SLURM_", "CUDA_", "TOPOTUNE_"))}
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        env.pop(name, None)
-    env["NCCL_P2P_DISABLE"] = "1"
-    env["HOME"] = "/nonexistent"
-    return env
+    return {**harness.without("NCCL_", "CUDA_", "TOPOTUNE_"), "NCCL_P2P_DISABLE": "1", "HOME": "/nonexistent"}
 
 
 def run(command, env, **more):

@@ -16,6 +16,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import harness  # noqa: E402
+from harness import check, ranks_of, skip, wait_for_ranks  # noqa: E402
+
 BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 MPIRUN = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
@@ -23,41 +27,16 @@ MIXED = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration",
 LONG = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "3"]
 
 
-def skip(why):
-    print("skipped: " + why)
-    sys.exit(77)
-
-
-def check(what, good, more=""):
-    print("%s %s" % ("ok  " if good else "FAIL", what))
-    if not good:
-        print(str(more)[:6000])
-        sys.exit(1)
-
-
 def environment(**more):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "OMPI_", "PMI_", "PMIX_", "MPI_", "SLURM_", "CUDA_", "TOPOTUNE_"))}
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        env.pop(name, None)
-    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
-    return env
+    return {**harness.without("NCCL_", "CUDA_", "TOPOTUNE_"), **harness.as_root(), **more}
 
 
 def start(command, env=None):
-    return subprocess.Popen(command, env=env or environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, start_new_session=True)
+    return harness.start(command, env or environment())
 
 
 def end(process, limit=90):
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        try:
-            out, err = process.communicate(timeout=5)
-        except subprocess.TimeoutExpired:  # somebody who left the group holds the pipe
-            out, err = "", ""
-        check("it ends within %g s" % limit, False, out + err)
-    return process.returncode, out, err
+    return harness.end(process, limit)
 
 
 def needs_openmpi():
@@ -106,31 +85,6 @@ def by_mpich(_):
     code, out, err = end(start(["mpiexec.mpich", "-n", "2", BINARY, *MIXED, "--json"]))
     check("it ends well", code in (0, 3), out + err)
     good_document(out, 2)
-
-
-def ranks_of(process):
-    """{rank: pid} of a launcher's topotune children."""
-    found = {}
-    for name in os.listdir("/proc"):
-        try:
-            with open("/proc/%s/environ" % name, "rb") as f:
-                variables = dict(v.split(b"=", 1) for v in f.read().split(b"\0") if b"=" in v)
-            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as f:
-                parent = int(f.read().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == process.pid and b"OMPI_COMM_WORLD_RANK" in variables:
-            found[int(variables[b"OMPI_COMM_WORLD_RANK"])] = int(name)
-    return found
-
-
-def wait_for_ranks(process, count):
-    for _ in range(100):
-        found = ranks_of(process)
-        if len(found) == count:
-            return found
-        time.sleep(0.1)
-    check("%d ranks start" % count, False, str(found))
 
 
 def faults(folder):

@@ -6,30 +6,21 @@ Arguments: the topotune binary and the part: local, hosts, screen. Status 77: UC
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 from hosts import Hosts, NotPermitted
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import harness  # noqa: E402
+from harness import check, free_port, skip  # noqa: E402
+
 BINARY, WHICH = os.path.abspath(sys.argv[1]), sys.argv[2]
 
 
-def skip(why):
-    print("skipped: " + why)
-    sys.exit(77)
-
-
-def check(what, good, more=""):
-    print("%s %s" % ("ok  " if good else "FAIL", what))
-    if not good:
-        print(str(more)[:4000])
-        sys.exit(1)
-
-
 def environment():
-    return {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI_", "PMIX_", "SLURM_", "UCX_"))}
+    return harness.without("UCX_")
 
 
 def run(*arguments, limit=60):
@@ -40,12 +31,6 @@ def run(*arguments, limit=60):
 
 def results(text, name):
     return [r for r in json.loads(text)["results"] if r["name"] == name]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def local():
