@@ -3,7 +3,7 @@
 # default, control and table in fresh communicators (100 s; with sizes in between, for the model), and the same with kernels started
 # one by one (40 s). Ends with the counts of the columns. Writes log.txt, node.table and three files of JSON to the folder $1. With "all" as $2 also,
 # in some minutes more: what the profiler costs, a job with the environment plugin, tables that must be refused.
-# Beside this script, or in the folder BIN: topotune and its plugins. NVLink multicast stays off.
+# Beside this script, or in the folder BIN: topotune and its plugins. SIZES and SMALL_SIZES: other sizes. NVLink multicast stays off.
 set -u
 out=${1:?usage: tune_two_gpus.sh OUTPUT_FOLDER}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -43,10 +43,11 @@ fi
   df /dev/shm
 } >>"$log" 2>&1
 table=$out/node.table
+sizes=${SIZES:-1K:1G} small=${SMALL_SIZES:-1K:4M}
 ops=all_reduce,all_gather,reduce_scatter,all_to_all,broadcast
 
 # (a) The table, within two minutes.
-clock 150 "$tt" tune --collectives $ops --sizes 1K:1G --budget 115 --out "$table" -v --json -o "$out/tune.json"
+clock 150 "$tt" tune --collectives $ops --sizes $sizes --budget 115 --out "$table" -v --json -o "$out/tune.json"
 if [ ! -s "$table" ]; then
   say "no table was written; NCCL's own words:"
   NCCL_DEBUG=INFO clock 60 "$tt" tune --collectives all_reduce --sizes 1M,64M --budget 20 -v
@@ -75,9 +76,9 @@ END
 }
 
 # (b) Default, control and table in fresh communicators, and sizes in between against the model; then streams alone.
-clock 125 "$tt" tune --check "$table" --collectives $ops --sizes 1K:1G --held-back --budget 100 --json -o "$out/check.json"
+clock 125 "$tt" tune --check "$table" --collectives $ops --sizes $sizes --held-back --budget 100 --json -o "$out/check.json"
 columns "$out/check.json"
-clock 60 "$tt" tune --check "$table" --collectives $ops --sizes 1K:4M --mode stream --budget 40 --json -o "$out/stream.json"
+clock 60 "$tt" tune --check "$table" --collectives $ops --sizes $small --mode stream --budget 40 --json -o "$out/stream.json"
 columns "$out/stream.json"
 [ "${2:-}" = all ] || { gzip -f "$out"/*.json; exit 0; }
 
