@@ -128,9 +128,12 @@ class Run {
     const auto slower = std::ranges::count_if(outcome.proved.proofs, [](const auto& p) {
       return p.proved && p.after.verdict == tune::Verdict::slower;
     });
-    if (outcome.level == 0 || slower == 0) return;
-    m.notes.push_back(fmt::format("{}: {} sizes stay slower than the default: not taken",
-                                  *m.levels[outcome.level].ctas, slower));
+    const auto dear = [](const std::optional<tune::Ratio>& r) { return r && r->high < 0.99; };
+    const bool all_dear = dear(outcome.proved.left_out) || dear(outcome.proved.left_out_other);
+    if (outcome.level == 0 || (slower == 0 && !all_dear)) return;
+    m.notes.push_back(fmt::format("{} thread blocks: {} sizes stay slower than the default{}: not taken",
+                                  *m.levels[outcome.level].ctas, slower,
+                                  all_dear ? ", and the small ones without an entry together" : ""));
     prove_level(0, 0.9 * left());
   }
 
@@ -226,8 +229,11 @@ class Run {
       if (s.name == "NCCL_MIN_CTAS") tuned.ctas = s.value;
     auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
-    // A plugin that is off would compare the default with itself.
-    if (const auto said = (*machine)->steering->said(); said.find("tuner: table") == std::string::npos)
+    // A plugin that is off would compare the default with itself; of a table without regions the settings
+    // remain.
+    const auto said = (*machine)->steering->said();
+    const bool empty = table->table.regions.empty() && said.find("has nothing for") != std::string::npos;
+    if (!empty && said.find("tuner: table") == std::string::npos)
       return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
     FreshGroups groups(**machine, tuned, plan.most_bytes(), plan.measurer, true);
     const auto columns = tune::compare_instances(groups, compare_options(plan, 24), hooks_);

@@ -52,16 +52,15 @@ class Prover {
     return p.proved && !o_.same && p.after.verdict != Verdict::not_slower && p.after.worst() < o_.least;
   }
 
-  // Once more, with NCCL's choice for the default communicator with as many channels as that one has, or
-  // fewer.
+  // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
+  // the default communicator with as many channels as that one has, or fewer.
   void ask_again(Item& item, const Answer& answer) {
     std::vector<Choice> choices{Choice{}};
     if (answer.choice != Choice{}) choices.push_back(answer.choice);
     const auto& d = answer.default_choice;
-    if (d.algorithm == kNcclChooses) return;
     for (const int channels : {24, 16, 8}) {
       const Choice c{d.algorithm, d.protocol, channels};
-      if (c != answer.choice) choices.push_back(c);
+      if (d.algorithm != kNcclChooses && c != answer.choice) choices.push_back(c);
     }
     item.next.emplace().cell = answer.cell;
     item.next->choices = std::move(choices);
@@ -96,12 +95,14 @@ class Prover {
     return ok;
   }
 
-  // Nothing that more pairs would change: what is taken is surely not slower, what is not is surely no gain.
+  // Nothing that more pairs would change: what is taken is surely not slower, what is not is surely no gain;
+  // or it is surely slower.
   bool settled(const Trial& t) const {
     const auto all = rated(t);
     if (all.empty()) return false;
     const auto& best = all[best_of(all, t.cell)];
-    if (best.verdict != Verdict::not_slower) return false;
+    if (best.verdict == Verdict::slower) return true;  // and looked at again
+    if (best.verdict == Verdict::undecided) return false;
     return std::ranges::all_of(all, [&](const Measured& m) {
       return m.choice == best.choice || m.ratio.high < 1 + wanted(t.cell) || m.against_nothing.high < 1.005 ||
              best.choice != Choice{};

@@ -153,6 +153,7 @@ TEST(Trials, WithoutMoreMemoryWhatThereIsCounts) {
 TEST(Verdicts, OnlyWholeIntervalsDecide) {
   EXPECT_EQ(verdict_of({0.97, 0.96, 0.985}, 0.99), Verdict::slower);
   EXPECT_EQ(verdict_of({0.985, 0.97, 1.0}, 0.99), Verdict::undecided);
+  EXPECT_EQ(verdict_of({1.0, 0.98, 1.02}, 0.99), Verdict::undecided);
   EXPECT_EQ(verdict_of({1.0, 0.99, 1.01}, 0.99), Verdict::not_slower);
   EXPECT_EQ(both(Verdict::not_slower, Verdict::slower), Verdict::slower);
   EXPECT_EQ(both(Verdict::not_slower, Verdict::undecided), Verdict::undecided);
