@@ -106,10 +106,14 @@ std::vector<Kind> making_order(const std::vector<Kind>& kinds, std::size_t gener
     if (kTurned[generation % 4]) std::swap(out[0], out[1]);
   } else if (kinds.size() > 2) {
     // Even and odd generations each see every kind in every place.
-    std::ranges::rotate(out, out.begin() + static_cast<std::ptrdiff_t>(generation / 2 % kinds.size()));
-    if (generation % 2 == 1) std::ranges::reverse(out);
+    std::rotate(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(generation / 2 % kinds.size()),
+                out.end());
+    if (generation % 2 == 1) std::reverse(out.begin(), out.end());
   }
-  for (std::size_t i = out.size(); i > 0; --i) out.push_back(Kind(out[i - 1]));
+  for (std::size_t i = out.size(); i > 0; --i) {
+    const auto kind = out[i - 1];
+    out.push_back(kind);
+  }
   return out;
 }
 
