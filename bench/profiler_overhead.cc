@@ -1,20 +1,18 @@
 // What the profiler plugin costs a job on this machine's GPUs: its events are switched off and on between
 // short blocks of one job, off-on-on-off, so that what drifts in the machine does so for both. One process a
-// GPU, as training has it.
-//
-//   calls: all-reduces of 1 KiB back to back, 512 a block: nothing but launches, the worst case.
-//   step:  a training step: 5 ms of computation in 30 parts, behind each of them an all-reduce of 25 MB on a
-//   stream of its
-//          own; a block is a step. The computation is a kernel of one thread that follows pointers: it takes
-//          the same time each time, whatever else the GPU does.
+// GPU, as training has it. Parts:
+//   calls: all-reduces of 1 KiB back to back, 512 a block: nothing but launches, the worst case;
+//   step: a training step: 5 ms of computation in 30 parts, behind each an all-reduce of 25 MB on another
+//     stream; a block is a step. The computation is a kernel of one thread that follows pointers: it takes
+//     the same time each time, whatever else the GPU does;
 //   calls-null, step-null: the same with the events off in both: what the method itself sees.
 //
-// usage: profiler_overhead PLUGIN PART:SECONDS... [--ranks N] [--bytes N] [--bucket N] [--buckets N]
-// [--compute MS]
-//        [--group N] [--json FILE]
-// A group is N times four blocks; its difference is one sample. Prints the median of the samples with its 95
-// % interval. NCCL's library: TOPOTUNE_NCCL_LIBRARY, or libnccl.so.2. Status 0; 1: it could not be measured,
-// or events were not recorded as they were switched; 2: usage.
+// usage: profiler_overhead PLUGIN PART:SECONDS... [--json FILE] [--ranks N] [--calls N] [--bytes N]
+//          [--buckets N] [--bucket BYTES] [--compute MS] [--group N]
+// A group is N times four blocks; its difference is one sample. Prints the median of the samples with its
+// 95 % interval, of the whole time and of the host's until all of a block is enqueued.
+// NCCL's library: TOPOTUNE_NCCL_LIBRARY, or libnccl.so.2. Status 0; 1: it could not be measured, or events
+// were not recorded as they were switched; 2: usage.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -48,10 +46,15 @@ struct Part {
 struct Options {
   std::string plugin, json;
   std::vector<Part> parts;
-  int ranks = 2, buckets = 30, group = 0;  // group 0: as the part wants it
+  int ranks = 2, calls = 512, buckets = 30, group = 0;  // group 0: as the part wants it
   std::size_t bytes = 1024, bucket = 25'000'000;
   double compute_ms = 5;
-  static constexpr int kCalls = 512;
+};
+constexpr int kWindow = 512;  // kernels are timed at each such event
+
+// Seconds until all is enqueued, and until it has ended.
+struct Block {
+  double host = 0, whole = 0;
 };
 
 struct Place {
@@ -67,11 +70,11 @@ class Rank {
     if (comm_ != nullptr) library_.f.comm_destroy(comm_);
   }
 
-  Result<double> calls();  // seconds of a block
-  Result<double> step();
+  Result<Block> calls();
+  Result<Block> step();
   Result<void> expect_recorded(std::uint64_t events) const;
   void pause(bool off) const { pause_(off ? 1 : 0); }
-  int calls_of(const Part& part) const { return part.name == "step" ? o_.buckets : Options::kCalls; }
+  int calls_of(const Part& part) const { return part.name == "step" ? o_.buckets : o_.calls; }
   std::string title() const { return fmt::format("NCCL {}, {}", library_.version_text(), gpu_->name); }
 
  private:
@@ -84,6 +87,7 @@ class Rank {
   Result<void> compute(const cuda::Lane& lane, std::uint64_t loads);
   Result<void> all_reduce(std::size_t place, std::size_t bytes);
   Result<void> in_order(const cuda::Lane& first, const cuda::Lane& then);
+  Result<Block> block_since(double start, const Result<void>& enqueued);
   Result<void> wait();
   Result<void> cuda_ok(int rc, const char* what) const { return machine_->driver.check(rc, what); }
 
@@ -211,16 +215,21 @@ Result<void> Rank::wait() {
   return {};
 }
 
-Result<double> Rank::calls() {
-  const double start = measure::monotonic_seconds();
-  Result<void> ok;
-  for (int i = 0; ok && i < Options::kCalls; ++i) ok = all_reduce(0, o_.bytes);
-  if (ok) ok = wait();
+Result<Block> Rank::block_since(double start, const Result<void>& enqueued) {
+  const double host = measure::monotonic_seconds() - start;
+  const auto ok = enqueued ? wait() : enqueued;
   if (!ok) return tl::unexpected(ok.error());
-  return measure::monotonic_seconds() - start;
+  return Block{host, measure::monotonic_seconds() - start};
 }
 
-Result<double> Rank::step() {
+Result<Block> Rank::calls() {
+  const double start = measure::monotonic_seconds();
+  Result<void> ok;
+  for (int i = 0; ok && i < o_.calls; ++i) ok = all_reduce(0, o_.bytes);
+  return block_since(start, ok);
+}
+
+Result<Block> Rank::step() {
   const double start = measure::monotonic_seconds();
   Result<void> ok;
   for (int i = 0; ok && i < o_.buckets; ++i) {
@@ -228,9 +237,7 @@ Result<double> Rank::step() {
     if (ok) ok = in_order(computing_, sending_);
     if (ok) ok = all_reduce(static_cast<std::size_t>(i) * o_.bucket, o_.bucket);
   }
-  if (ok) ok = wait();
-  if (!ok) return tl::unexpected(ok.error());
-  return measure::monotonic_seconds() - start;
+  return block_since(start, ok);
 }
 
 // The number of events in this process's file of the plugin.
@@ -251,18 +258,22 @@ Result<std::uint64_t> recorded() {
   return found ? Result<std::uint64_t>(next) : fail(Errc::io, "{}: the plugin made no file here", folder);
 }
 
-// Differences of one part, and what they came from.
+// Blocks of one part, and what a group of them says: on less off, of a block.
 struct Measured {
-  std::vector<double> off, on;  // seconds of a block
-  std::vector<double> differences, shares;
+  std::vector<Block> off, on;
+  std::vector<double> seconds, shares, host;
 };
 
 void add_group(Measured& m, std::size_t first) {
-  double off = 0, on = 0;
-  for (std::size_t i = first; i < m.off.size(); ++i) off += m.off[i], on += m.on[i];
+  Block off, on;
+  for (std::size_t i = first; i < m.off.size(); ++i) {
+    off.host += m.off[i].host, off.whole += m.off[i].whole;
+    on.host += m.on[i].host, on.whole += m.on[i].whole;
+  }
   const auto blocks = static_cast<double>(m.off.size() - first);
-  m.differences.push_back((on - off) / blocks);
-  m.shares.push_back((on - off) / off);
+  m.seconds.push_back((on.whole - off.whole) / blocks);
+  m.shares.push_back((on.whole - off.whole) / off.whole);
+  m.host.push_back((on.host - off.host) / blocks);
 }
 
 // All ranks must run the same blocks: how many follows from how long rank 0's took.
@@ -278,20 +289,20 @@ Result<int> groups_of(const Place& place, const Options& o, double wanted) {
   return groups;
 }
 
-Result<double> block(Rank& rank, const Part& part, bool on) {
+Result<Block> block(Rank& rank, const Part& part, bool on) {
   rank.pause(!on);
   return part.name == "step" ? rank.step() : rank.calls();
 }
 
 Result<Measured> measure_part(Rank& rank, const Part& part, const Options& o, const Place& place) {
   // As many blocks as kernels are timed once in: every 512th event.
-  const int quads = o.group > 0 ? o.group : part.name == "step" ? (Options::kCalls / o.buckets + 1) / 2 : 1;
+  const int quads = o.group > 0 ? o.group : part.name == "step" ? (kWindow / o.buckets + 1) / 2 : 1;
   const int warm = 4 * quads + 4;
   double seconds = 0;
   for (int i = 0; i < warm; ++i) {
     const auto took = block(rank, part, i % 2 == 0);
     if (!took) return tl::unexpected(took.error());
-    seconds = *took;
+    seconds = took->whole;
   }
   const auto groups = groups_of(place, o, part.seconds / (seconds * 4 * quads));
   const auto before = groups ? recorded() : tl::unexpected(groups.error());
@@ -315,9 +326,15 @@ Result<Measured> measure_part(Rank& rank, const Part& part, const Options& o, co
   return m;
 }
 
+std::vector<double> values_of(const std::vector<Block>& blocks, double Block::*member) {
+  std::vector<double> out;
+  for (const auto& b : blocks) out.push_back(b.*member);
+  return out;
+}
+
 std::string numbers(const std::vector<double>& values) {
   std::string out;
-  for (const double v : values) out += fmt::format("{}{:.9g}", out.empty() ? "" : ",", v);
+  for (const double v : values) out += fmt::format("{}{:.7g}", out.empty() ? "" : ",", v);
   return "[" + out + "]";
 }
 
@@ -329,18 +346,22 @@ std::string with_interval(const std::vector<double>& values, double scale, const
 }
 
 std::string line_of(const Part& part, const Measured& m, int calls) {
-  const auto off = *measure::median_of(m.off);
-  return fmt::format("{}{}: {:.3f} us a {}; events cost {} ns a call and rank, {} % of the time; {} groups\n",
-                     part.name, part.null ? "-null" : "", off * 1e6 / (part.name == "step" ? 1 : calls),
-                     part.name == "step" ? "step" : "call",
-                     with_interval(m.differences, 1e9 / calls, "{:.0f}"),
-                     with_interval(m.shares, 100, "{:.3f}"), m.shares.size());
+  const bool step = part.name == "step";
+  const auto off = *measure::median_of(values_of(m.off, &Block::whole));
+  return fmt::format(
+      "{}{}: {:.3f} us a {}; events cost {} ns a call and rank, {} % of the time; the host {} ns; {} "
+      "groups\n",
+      part.name, part.null ? "-null" : "", off * 1e6 / (step ? 1 : calls), step ? "step" : "call",
+      with_interval(m.seconds, 1e9 / calls, "{:.0f}"), with_interval(m.shares, 100, "{:.3f}"),
+      with_interval(m.host, 1e9 / calls, "{:.0f}"), m.shares.size());
 }
 
 std::string json_of(const Part& part, const Measured& m, int calls) {
   return fmt::format(R"({{"part":"{}","null":{},"calls_a_block":{},"off_seconds":{},"on_seconds":{},)"
-                     R"("group_shares":{}}})",
-                     part.name, part.null, calls, numbers(m.off), numbers(m.on), numbers(m.shares));
+                     R"("off_host_seconds":{},"on_host_seconds":{},"group_shares":{}}})",
+                     part.name, part.null, calls, numbers(values_of(m.off, &Block::whole)),
+                     numbers(values_of(m.on, &Block::whole)), numbers(values_of(m.off, &Block::host)),
+                     numbers(values_of(m.on, &Block::host)), numbers(m.shares));
 }
 
 Result<void> run(const Options& o, const Place& place) {
@@ -373,31 +394,28 @@ std::optional<Part> part_from(const std::string& text) {
   return part.seconds > 0 ? std::optional(part) : std::nullopt;
 }
 
+// False: no such option, or no such value.
+bool set(Options& o, const std::string& name, const char* text) {
+  if (name == "--json") return o.json = text, true;
+  const double value = std::strtod(text, nullptr);
+  const auto whole = static_cast<int>(value);
+  if (value <= 0 || value > 1e9) return false;
+  if (name == "--ranks") return o.ranks = whole, true;
+  if (name == "--calls") return o.calls = whole, true;
+  if (name == "--buckets") return o.buckets = whole, true;
+  if (name == "--group") return o.group = whole, true;
+  if (name == "--bytes") return o.bytes = static_cast<std::size_t>(whole), true;
+  if (name == "--bucket") return o.bucket = static_cast<std::size_t>(whole), true;
+  if (name == "--compute") return o.compute_ms = value, true;
+  return false;
+}
+
 std::optional<Options> options_from(int count, char** arguments) {
   Options o;
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
     if (word.rfind("--", 0) == 0) {
-      if (++i == count) return std::nullopt;
-      const double value = std::strtod(arguments[i], nullptr);
-      if (word == "--json")
-        o.json = arguments[i];
-      else if (value <= 0)
-        return std::nullopt;
-      else if (word == "--ranks")
-        o.ranks = static_cast<int>(value);
-      else if (word == "--bytes")
-        o.bytes = static_cast<std::size_t>(value);
-      else if (word == "--bucket")
-        o.bucket = static_cast<std::size_t>(value);
-      else if (word == "--buckets")
-        o.buckets = static_cast<int>(value);
-      else if (word == "--compute")
-        o.compute_ms = value;
-      else if (word == "--group")
-        o.group = static_cast<int>(value);
-      else
-        return std::nullopt;
+      if (++i == count || !set(o, word, arguments[i])) return std::nullopt;
     } else if (o.plugin.empty()) {
       char* whole = ::realpath(word.c_str(), nullptr);
       o.plugin = whole == nullptr ? word : whole;
