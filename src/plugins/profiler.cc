@@ -74,6 +74,7 @@ void* mapped_file(const std::string& path, std::size_t bytes, std::string& wrong
 }
 
 std::atomic<unsigned> files{0};
+constexpr std::uint32_t kFirstTimed = 64;
 
 }  // namespace
 
@@ -83,7 +84,7 @@ ProfilerSettings ProfilerSettings::from_environment() {
     out.folder = folder;
   out.records = std::bit_ceil(
       static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_RECORDS", 4096, 16, kMostRecords)));
-  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 512, 0, 1 << 20));
+  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 4096, 0, 1 << 20));
   out.mask = static_cast<int>(number_in("TOPOTUNE_PROFILER_MASK", 0, 0, 32767));
   return out;
 }
@@ -155,11 +156,17 @@ void Profile::count(ProfileHeader& h, const Event& event) {
   total_.store(static_cast<std::uint32_t>(event.function * kProfileSizes + size), std::memory_order_relaxed);
 }
 
-// Kernels of each n-th event are timed.
+bool Profile::timed(std::uint64_t number) const {
+  const auto n = static_cast<std::uint32_t>(number);
+  return n % sample_ == 0 || (number < sample_ && n >= kFirstTimed && std::has_single_bit(n));
+}
+
+// Opened by an event whose kernels are timed, closed by the next one.
 void Profile::window(std::uint64_t number, EventMask& mask) const {
-  const auto place = sample_ == 0 ? 2 : static_cast<std::uint32_t>(number) % sample_;
-  if (place <= 1) [[unlikely]]
-    mask.time_kernels(place == 0);
+  if (sample_ == 0) return mask.count_event();
+  const bool open = timed(number);
+  if (open || timed(number - 1)) [[unlikely]]
+    mask.time_kernels(open);
   else
     mask.count_event();
 }

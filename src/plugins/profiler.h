@@ -15,7 +15,7 @@ namespace topotune::plugins {
 struct ProfilerSettings {
   std::string folder = "/dev/shm";  // TOPOTUNE_PROFILER_DIR
   std::uint32_t records = 4096;     // TOPOTUNE_PROFILER_RECORDS: of a communicator, a power of two
-  std::uint32_t sample = 512;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
+  std::uint32_t sample = 4096;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
   int mask = 0;                // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
   static ProfilerSettings from_environment();
 };
@@ -65,6 +65,7 @@ class alignas(64) Profile {
   ProfileHeader* header() const { return header_.load(std::memory_order_acquire); }
   ProfileRecord& record(std::uint64_t number) const { return ring_[(number - 1) & last_]; }
   void count(ProfileHeader& header, const Event& event);
+  bool timed(std::uint64_t number) const;
   void window(std::uint64_t number, EventMask& mask) const;
 
   std::atomic<ProfileHeader*> header_{nullptr};  // set last, and never taken away

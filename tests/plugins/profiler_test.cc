@@ -222,6 +222,28 @@ TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
   p->finalize(context);
 }
 
+// A short job has GPU times, too.
+TEST(Profiler, KernelsAreSampledOftenerAtTheStart) {
+  Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, &mask, nullptr, 5, 1, 2, 0, loader::log), 0);
+  std::vector<int> timed;
+  for (int i = 1; i <= 9000; ++i) {
+    DescrV4 d{};
+    d.type = kColl;
+    d.coll = {1, "Reduce", nullptr, nullptr, 1, 0, "ncclInt8", 1, 1, "TREE", "LL"};
+    void* handle = nullptr;
+    p->start(context, &handle, &d);
+    if ((mask & kKernelCh) != 0) timed.push_back(i);
+    p->stop(handle);
+  }
+  EXPECT_EQ(timed, (std::vector{64, 128, 256, 512, 1024, 2048, 4096, 8192}));
+  p->finalize(context);
+}
+
 // One mask for all communicators: what one of them wants stays when another joins, on or off.
 TEST(Profiler, CommunicatorsShareTheMask) {
   Scene scene;
