@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`bench net` beside ucx_perftest: shared memory between two processes, and TCP between two hosts made of namespaces.
+"""`bench net` beside ucx_perftest: shared memory and TCP between two processes, and TCP between two hosts made of namespaces.
 
 Many short turns, A B and B A in alternation, so that what else the machine does falls on both alike; the same transports, sizes,
 window (32 messages) and CPUs. Of each pair of turns the ratio counts: the median of the ratios with the interval in which it lies
@@ -35,6 +35,11 @@ class Here:
 
     def listens(self, port):
         return listens("/proc/net/tcp", port)
+
+
+class Loopback(Here):
+    """Two processes of this machine, over TCP."""
+    title, variables, words = "TCP over lo", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, ["--tls", "tcp", "--devices", "lo"]
 
 
 class Spaces:
@@ -150,17 +155,18 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("binary")
     options.add_argument("--turns", type=int, default=20)
-    options.add_argument("--seconds", type=float, default=1e9, help="no turn begins later, for each of the two places")
+    options.add_argument("--seconds", type=float, default=1e9, help="no turn begins later, for each place")
     options.add_argument("--cpus", default="", help="CPUs of the two processes, such as 0,1; none: not pinned")
-    options.add_argument("--only", choices=("memory", "tcp"))
+    options.add_argument("--only", choices=("memory", "lo", "tcp"))
     options.add_argument("--out", help="all turns, as JSON")
     asked = options.parse_args()
     binary, cpus = os.path.abspath(asked.binary), [c for c in asked.cpus.split(",") if c]
     raw = {}
-    if asked.only != "tcp":
-        raw["memory"] = compare(Here(), binary, cpus, asked.turns, asked.seconds)
+    for name, place in (("memory", Here()), ("lo", Loopback())):
+        if asked.only in (None, name):
+            raw[name] = compare(place, binary, cpus, asked.turns, asked.seconds)
     try:
-        if asked.only != "memory":
+        if asked.only in (None, "tcp"):
             with Hosts(2) as hosts:
                 raw["tcp"] = compare(Spaces(hosts), binary, cpus, asked.turns, asked.seconds)
     except NotPermitted as e:

@@ -153,11 +153,10 @@ void Doubt::add_turn(const Link& link, const Link& reference) {
 
 Doubt::State Doubt::state(double usual) const {
   constexpr double kGood = 0.7, kSlow = 0.5;
-  constexpr int kFewTurns = 3;
   if (turns_ == 0) return State::open;
   if (rate() >= kGood * std::max(reference_rate(), usual)) return State::good;
-  if (turns_ >= kMostTurns) return rate() < kGood * reference_rate() ? State::slow : State::good;
-  return turns_ >= kFewTurns && rate() < kSlow * reference_rate() ? State::slow : State::open;
+  if (turns_ >= most_turns_) return rate() < kGood * reference_rate() ? State::slow : State::good;
+  return turns_ >= most_turns_ / 2 && rate() < kSlow * reference_rate() ? State::slow : State::open;
 }
 
 }  // namespace topotune::net

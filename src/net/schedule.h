@@ -49,17 +49,19 @@ std::optional<Pair> reference_for(Pair link, std::optional<int> member, const Su
 // now and then, but none fast: of each the best turn counts.
 class Doubt {
  public:
-  static constexpr int kMostTurns = 6;
+  static constexpr int kMostTurns = 12;
   enum class State { open, good, slow };
 
-  Doubt(Pair link, Pair reference) : link_(link), reference_(reference) {}
+  // `most_turns`: six where a second link must be slow too, all where this one decides alone.
+  Doubt(Pair link, Pair reference, int most_turns = kMostTurns)
+      : link_(link), reference_(reference), most_turns_(most_turns) {}
   Pair link() const { return link_; }
   Pair reference() const { return reference_; }
   int turns() const { return turns_; }
 
   void add_turn(const Link& link, const Link& reference);
-  // Good as soon as it reaches 70 % of the reference and of what is usual. Slow under half of the reference
-  // after three turns; after the last turn under 70 % of it.
+  // Good as soon as it reaches 70 % of the reference and of what is usual. After the last turn slow under 70
+  // % of the reference; already after half of the turns under half of it.
   State state(double usual) const;
   double rate() const { return best_.slower(); }
   double reference_rate() const { return other_.slower(); }
@@ -67,7 +69,7 @@ class Doubt {
  private:
   Pair link_, reference_;
   Link best_, other_;
-  int turns_ = 0;
+  int turns_ = 0, most_turns_ = kMostTurns;
 };
 
 }  // namespace topotune::net

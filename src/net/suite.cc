@@ -156,7 +156,7 @@ class Suite {
   Result<Cell> detailed(Op op, std::size_t bytes) {
     const bool begins = peers_.rank() == member(0).rank;
     const int other = begins ? member(1).rank : member(0).rank;
-    Cell cell{member(0).rank, member(1).rank, op, bytes, 0, {}, {}, {}, {}, {}};
+    Cell cell{member(0).rank, member(1).rank, op, bytes, 0, {}, {}, {}, 0, 0, {}, {}};
     auto connected = connect(other);
     const auto first =
         together(connected ? few_pings(other, op, bytes, begins) : tl::unexpected(connected.error()),
@@ -233,12 +233,28 @@ class Suite {
     return ok;
   }
 
-  // Member numbers, not ranks.
+  // Member numbers, not ranks. Hosts that are namespaces of one machine share its CPUs, and a process that
+  // waits for its turn moves nothing: there the rate is that of the time in which both sides ran (UCX polls,
+  // so that a slow network leaves them running).
   std::vector<Link> links_of(const std::vector<Cell>& cells) const {
     std::vector<Link> out;
-    for (const auto& cell : cells)
-      out.push_back({number_of(cell.a), number_of(cell.b), cell.one.gbytes_per_s, cell.both.gbytes_per_s});
+    for (const auto& cell : cells) {
+      const int a = number_of(cell.a), b = number_of(cell.b);
+      const bool shared = member(a).machine == member(b).machine;
+      const auto rate = [&](const Ucx::Stream& stream, double receiver) {
+        const double ran = std::clamp(std::min(stream.cpu, receiver) / options_.streams, 0.05, 1.0);
+        return shared ? stream.gbytes_per_s / ran : stream.gbytes_per_s;
+      };
+      out.push_back({a, b, rate(cell.one, cell.one_receiver), rate(cell.both, cell.both_receiver)});
+    }
     return out;
+  }
+  // Of the rates that a judgement names.
+  const char* unit() const {
+    const auto& first = outcome_.members.front();
+    const bool shared =
+        std::ranges::all_of(outcome_.members, [&](const Member& m) { return m.machine == first.machine; });
+    return shared ? "GB per second of CPU" : "GB/s";
   }
   int number_of(int rank) const {
     const auto found = std::ranges::find(outcome_.members, rank, &Member::rank);
@@ -281,18 +297,22 @@ class Suite {
                 {},
                 {n[1], n[2], n[3]},
                 {m[1], m[2], m[3]},
-                again ? std::nullopt : std::optional(static_cast<std::uint64_t>(n[4] + m[4])),
+                m[5],
+                n[5],
+                {},
                 {}};
+      if (!again) cell.wrong = static_cast<std::uint64_t>(n[4] + m[4]);
       cells.push_back(cell);
     }
     return {};
   }
 
-  // [latency of 8 bytes; bandwidth, messages, CPU of what this process sent; wrong bytes]
+  // [latency of 8 bytes; bandwidth, messages, CPU of what this process sent; wrong bytes;
+  // CPU while it received]
   Result<Numbers> coarse(int other, bool begins, bool again) {
     const auto op = options_.ops.front();
     if (auto ok = connect(other); !ok) return tl::unexpected(ok.error());
-    Numbers out{0, 0, 0, 0, 0};
+    Numbers out{0, 0, 0, 0, 0, 0};
     if (!again) {
       const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
       const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
@@ -307,7 +327,10 @@ class Suite {
       const auto moved =
           named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, sends));
       if (!moved) return tl::unexpected(moved.error());
-      if (sends) out[1] = moved->gbytes_per_s, out[2] = moved->messages_per_s, out[3] = moved->cpu;
+      if (sends)
+        out[1] = moved->gbytes_per_s, out[2] = moved->messages_per_s, out[3] = moved->cpu;
+      else
+        out[5] = moved->cpu;
     }
     return out;
   }
@@ -345,7 +368,7 @@ class Suite {
         if (partners.size() <= k) continue;
         const Pair link{std::min(m, partners[k]), std::max(m, partners[k])};
         if (const auto reference = reference_for(link, m, suspects, links))
-          asked.push_back(m), doubts.emplace_back(link, *reference);
+          asked.push_back(m), doubts.emplace_back(link, *reference, 6);
       }
       if (auto ok = examine(doubts, suspects.usual); !ok) return ok;
       for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -366,9 +389,9 @@ class Suite {
       if (l.a == m || l.b == m) best = std::max(best, l.slower());
     outcome_.judgements.push_back(
         {model::Severity::warn, member(m).host,
-         fmt::format("is slow: with each of its partners {:.3f} GB/s or less in one direction, measured turn "
-                     "about with others that have {:.3f} GB/s",
-                     best, others)});
+         fmt::format("is slow: with each of its partners {:.3f} {} or less in one direction, measured turn "
+                     "about with others that have {:.3f}",
+                     best, unit(), others)});
   }
 
   // Slow links between hosts that are not.
@@ -385,9 +408,9 @@ class Suite {
       if (doubt.state(suspects.usual) != Doubt::State::slow) continue;
       outcome_.judgements.push_back(
           {model::Severity::warn, member(doubt.link().first).host + "-" + member(doubt.link().second).host,
-           fmt::format("is slow, while both hosts are not: {:.3f} GB/s at best, measured turn about with a "
-                       "link that has {:.3f} GB/s",
-                       doubt.rate(), doubt.reference_rate())});
+           fmt::format("is slow, while both hosts are not: {:.3f} {} at best, measured turn about with a "
+                       "link that has {:.3f}",
+                       doubt.rate(), unit(), doubt.reference_rate())});
     }
     return {};
   }

@@ -38,6 +38,7 @@ struct Cell {
   double mean = 0;              // seconds of one way
   std::vector<double> samples;  // single ones
   Ucx::Stream one, both;        // one direction, both at once; between many hosts: a to b, b to a
+  double one_receiver = 0, both_receiver = 0;  // CPUs of the receiving side, between many hosts
   std::optional<std::uint64_t> wrong;
   std::string lanes;
 };

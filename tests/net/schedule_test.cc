@@ -122,7 +122,7 @@ TEST(Suspects, WithoutOthersSuspectsAreComparedWithEachOther) {
 }
 
 Doubt::State after(const std::vector<std::pair<double, double>>& turns, double usual) {
-  Doubt doubt({0, 1}, {2, 3});
+  Doubt doubt({0, 1}, {2, 3}, 6);
   for (const auto& [mine, other] : turns) {
     if (doubt.state(usual) != Doubt::State::open) break;
     doubt.add_turn({0, 1, mine, 2 * mine}, {2, 3, other, other});
@@ -148,7 +148,9 @@ TEST(Doubt, ALimitedLinkIsSlowHoweverBusyTheOthersAre) {
 
 TEST(Doubt, TheSlowerDirectionCounts) {
   Doubt doubt({0, 1}, {2, 3});
-  for (int i = 0; i < 3; ++i) doubt.add_turn({0, 1, 1.0, 0.1}, {2, 3, 1.0, 1.0});
+  for (int i = 0; i < 5; ++i) doubt.add_turn({0, 1, 1.0, 0.1}, {2, 3, 1.0, 1.0});
+  EXPECT_EQ(doubt.state(1.0), Doubt::State::open);  // alone it needs twice the turns
+  doubt.add_turn({0, 1, 1.0, 0.1}, {2, 3, 1.0, 1.0});
   EXPECT_EQ(doubt.state(1.0), Doubt::State::slow);
 }
 
