@@ -1,11 +1,18 @@
 #!/usr/bin/env python3
-"""`bench net` beside ucx_perftest in the same run: shared memory between two processes, and TCP between two hosts made
-of namespaces. Latency of 8 bytes, 4 KiB and 64 KiB and bandwidth of 64 KiB and 1 MiB, turn about; medians of the turns.
+"""`bench net` beside ucx_perftest: shared memory and TCP between two processes, and TCP between two hosts made of namespaces.
 
-Arguments: the topotune binary and the number of turns (3).
+Many short turns, A B and B A in alternation, so that what else the machine does falls on both alike; the same transports, sizes,
+window (32 messages) and CPUs. Of each pair of turns the ratio counts: the median of the ratios with the interval in which it lies
+with 95 % (bootstrap), and beside it the best turn of each, which others' load disturbs least. Latency is the median of single
+messages in both programs; bandwidth and message rate are those of the whole turn.
+
+    python3 bench/net_peer.py build/release/topotune --turns 20 --cpus 0,1 --out raw.json
 """
+import argparse
 import json
 import os
+import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -14,68 +21,166 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "net"))
 from hosts import Hosts, NotPermitted  # noqa: E402
 
-BINARY = os.path.abspath(sys.argv[1])
-TURNS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-LATENCIES, BANDWIDTHS = (8, 4096, 65536), (65536, 1 << 20)
-TCP = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "e0"}
+SIZES = (8, 4096, 65536, 1 << 20)
+SECONDS = 0.1  # of one number
+UNITS = {"latency": (1e6, "us"), "bandwidth": (1e-9, "GB/s"), "message": (1e9, "ns")}
 
 
-def perftest(kind, size, agent=None):
-    """Median seconds of one way, or bytes a second over all, by ucx_perftest's own last line."""
-    rounds = {"tag_lat": 100000 if size < 32768 else 10000, "tag_bw": 20000 if size < 1 << 20 else 2000}[kind]
-    if agent:
-        rounds //= 10
-    words = "ucx_perftest%s -t " + kind + " -s %d -n %d -w 100 -f" % (size, rounds)
-    env = dict(os.environ, **(TCP if agent else {}))
-    start = (lambda host, line: [agent, host, " ".join("%s=%s" % i for i in TCP.items()) + " " + line]) if agent else (lambda host, line: ["sh", "-c", line])
-    server = subprocess.Popen(start("h1", words % ""), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(0.7)
-    done = subprocess.run(start("h2", words % (" h1" if agent else " 127.0.0.1")), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=120)
-    server.wait(timeout=30)
-    lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    numbers = [[float(w) for w in line if w.replace(".", "").isdigit()] for line in lines]
-    last = [n for n in numbers if len(n) >= 7][-1]
-    # iterations, median, average and overall latency in us, average and overall MB/s, rates
-    return last[1] * 1e-6 if kind == "tag_lat" else last[5] * (1 << 20)
+class Here:
+    """Two processes of this machine, over shared memory."""
+    title, variables, words, address = "shared memory", {"UCX_TLS": "sm"}, ["--tls", "sm"], "127.0.0.1"
+
+    def start(self, _, command, out):
+        return subprocess.Popen(command, env=dict(os.environ, **self.variables), stdout=out, stderr=subprocess.DEVNULL, universal_newlines=True)
+
+    def listens(self, port):
+        return listens("/proc/net/tcp", port)
 
 
-def ours(agent=None):
-    sizes = sorted(set(LATENCIES + BANDWIDTHS))
-    where = ["h1", "h2", "--agent", agent, "--tls", "tcp", "--devices", "e0"] if agent else ["localhost", "localhost"]
-    text = subprocess.run([BINARY, "bench", "net", *where, "--bytes", ",".join(map(str, sizes)), "--time", "0.3", "--json"], stdout=subprocess.PIPE, universal_newlines=True, timeout=180).stdout
-    out = {}
-    for r in json.loads(text)["results"]:
-        if r["name"] == "net.latency.tag":
-            out["tag_lat", r["params"]["bytes"]] = r["median"]
-        if r["name"] == "net.bandwidth.tag":
-            out["tag_bw", r["params"]["bytes"]] = r["median"] * 1e9
-    return out
+class Loopback(Here):
+    """Two processes of this machine, over TCP."""
+    title, variables, words = "TCP over lo", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, ["--tls", "tcp", "--devices", "lo"]
 
 
-def compare(title, agent=None):
-    asked = [("tag_lat", s) for s in LATENCIES] + [("tag_bw", s) for s in BANDWIDTHS]
-    mine, theirs = {k: [] for k in asked}, {k: [] for k in asked}
-    for _ in range(TURNS):
-        got = ours(agent)
-        for key in asked:
-            mine[key].append(got[key])
-            theirs[key].append(perftest(*key, agent))
-    print("== %s: median of %d turns; load %s on %d CPUs" % (title, TURNS, open("/proc/loadavg").read().split()[0], os.cpu_count()))
-    for key in asked:
-        a, b = statistics.median(mine[key]), statistics.median(theirs[key])
-        scale, unit = (1e6, "us") if key[0] == "tag_lat" else (1e-9, "GB/s")
-        print("%-8s %8d B  topotune %9.3f %-4s ucx_perftest %9.3f %-4s ratio %.3f   turns %s | %s" % (
-            key[0], key[1], a * scale, unit, b * scale, unit, a / b,
-            " ".join("%.2f" % (v * scale) for v in mine[key]), " ".join("%.2f" % (v * scale) for v in theirs[key])))
+class Spaces:
+    """Two network namespaces, over TCP."""
+    title, variables, words, address = "TCP between two namespaces", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "e0"}, ["--tls", "tcp", "--devices", "e0"], "h1"
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+
+    def start(self, side, command, out):
+        line = " ".join(["%s=%s" % v for v in self.variables.items()] + command)
+        return subprocess.Popen([self.hosts.agent, self.hosts.names[side], "exec env " + line], stdout=out, stderr=subprocess.DEVNULL, universal_newlines=True)
+
+    def listens(self, port):
+        return listens("/proc/%d/net/tcp" % self.hosts.pids["h1"], port)
+
+
+def listens(file, port):
+    """Fields of a line: number, local address, remote address, state (0A: listens)."""
+    with open(file, encoding="ascii") as f:
+        fields = [line.split() for line in f.readlines()[1:]]
+    return any(line[1].endswith(":%04X" % port) and line[3] == "0A" for line in fields)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def pinned(cpus, side, command):
+    return ["taskset", "-c", cpus[side], *command] if cpus else command
+
+
+def ours(where, binary, cpus, size):
+    port = free_port()
+    sides = []
+    for rank in (0, 1):
+        command = [binary, "bench", "net", "--rank", str(rank), "--ranks", "2", "--rendezvous", "%s:%d" % (where.address, port), *where.words, "--bytes", str(size), "--time", str(SECONDS), "--json"]
+        sides.append(where.start(rank, pinned(cpus, rank, command), subprocess.PIPE if rank == 0 else subprocess.DEVNULL))
+    text = sides[0].communicate(timeout=60)[0]
+    sides[1].wait(timeout=60)
+    found = {r["name"]: r for r in json.loads(text)["results"]}
+    stream = found["net.bandwidth.tag"]
+    return {"latency": found["net.latency.tag"]["median"], "bandwidth": stream["median"] * 1e9, "message": 1 / stream["extra"]["messages_per_s"]}
+
+
+def perftest(where, cpus, size, test, rounds, tries=3):
+    port = free_port()
+    command = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(rounds), "-w", str(rounds // 10 + 10), "-f", "-p", str(port)]
+    server = where.start(0, pinned(cpus, 0, command), subprocess.DEVNULL)
+    end = time.time() + 10
+    while not where.listens(port) and time.time() < end:
+        time.sleep(0.01)
+    client = where.start(1, pinned(cpus, 1, [command[0], where.address, *command[1:]]), subprocess.PIPE)
+    text = client.communicate(timeout=120)[0]
+    if client.returncode != 0:
+        server.kill()
+    server.wait(timeout=60)
+    lines = [[float(w) for w in line.split() if w.replace(".", "").isdigit()] for line in text.splitlines()]
+    # iterations; median, average and overall us; average and overall MB/s; average and overall messages/s
+    whole = [n for n in lines if len(n) >= 8]
+    if not whole:  # its two sides did not meet
+        if tries == 0:
+            raise RuntimeError("ucx_perftest says nothing: " + text)
+        return perftest(where, cpus, size, test, rounds, tries - 1)
+    last = whole[-1]
+    return {"latency": last[1] * 1e-6} if test == "tag_lat" else {"bandwidth": last[5] * (1 << 20), "message": 1 / last[7]}
+
+
+def theirs(where, cpus, size, like):
+    got = perftest(where, cpus, size, "tag_lat", int(min(max(SECONDS / (2 * like["latency"]), 300), 100000)))
+    got.update(perftest(where, cpus, size, "tag_bw", int(min(max(SECONDS * like["bandwidth"] / size, 100), 300000))))
+    return got
+
+
+def interval(values):
+    """Of the median, by drawing again; 95 %."""
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))
+    return medians[50], medians[1949]
+
+
+def line_of(kind, size, mine, peer):
+    scale, unit = UNITS[kind]
+    ratios = [a / b for a, b in zip(mine, peer)]
+    low, high = interval(ratios)
+    best = max if kind == "bandwidth" else min
+    text = "%-9s %8d B  %9.3f | %9.3f %-4s ratio %.3f [%.3f, %.3f]   best %9.3f | %9.3f  ratio %.3f" % (
+        kind, size, statistics.median(mine) * scale, statistics.median(peer) * scale, unit, statistics.median(ratios), low, high,
+        best(mine) * scale, best(peer) * scale, best(mine) / best(peer))
+    if size == 8 and kind != "bandwidth":
+        apart = [(a - b) * 1e9 for a, b in zip(mine, peer)]
+        text += "   own part %.0f ns [%.0f, %.0f]" % (statistics.median(apart), *interval(apart))
+    return text
+
+
+def compare(where, binary, cpus, turns, until):
+    began = time.time()
+    raw = {size: {"topotune": [], "ucx_perftest": []} for size in SIZES}
+    for turn in range(turns):
+        for size in SIZES:
+            pair = raw[size]
+            like = pair["topotune"][-1] if pair["topotune"] else ours(where, binary, cpus, size)
+            for who in ("topotune", "ucx_perftest") if turn % 2 == 0 else ("ucx_perftest", "topotune"):
+                pair[who].append(ours(where, binary, cpus, size) if who == "topotune" else theirs(where, cpus, size, like))
+        if time.time() - began > until:
+            break
+    done = len(raw[SIZES[0]]["topotune"])
+    print("== %s: median of %d turns, topotune | ucx_perftest; load %s on %d CPUs, pinned to %s" % (
+        where.title, done, open("/proc/loadavg", encoding="ascii").read().split()[0], os.cpu_count(), ",".join(cpus) or "none"))
+    for kind in ("latency", "bandwidth", "message"):
+        for size in SIZES:
+            if kind != "message" or size == 8:
+                print(line_of(kind, size, [t[kind] for t in raw[size]["topotune"]], [t[kind] for t in raw[size]["ucx_perftest"]]))
+    return raw
 
 
 def main():
-    compare("shared memory")
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("binary")
+    options.add_argument("--turns", type=int, default=20)
+    options.add_argument("--seconds", type=float, default=1e9, help="no turn begins later, for each place")
+    options.add_argument("--cpus", default="", help="CPUs of the two processes, such as 0,1; none: not pinned")
+    options.add_argument("--only", choices=("memory", "lo", "tcp"))
+    options.add_argument("--out", help="all turns, as JSON")
+    asked = options.parse_args()
+    binary, cpus = os.path.abspath(asked.binary), [c for c in asked.cpus.split(",") if c]
+    raw = {}
+    for name, place in (("memory", Here()), ("lo", Loopback())):
+        if asked.only in (None, name):
+            raw[name] = compare(place, binary, cpus, asked.turns, asked.seconds)
     try:
-        with Hosts(2) as hosts:
-            compare("TCP between two namespaces", hosts.agent)
+        if asked.only in (None, "tcp"):
+            with Hosts(2) as hosts:
+                raw["tcp"] = compare(Spaces(hosts), binary, cpus, asked.turns, asked.seconds)
     except NotPermitted as e:
         print("namespaces left out: %s" % e)
+    if asked.out:
+        with open(asked.out, "w", encoding="utf-8") as f:
+            json.dump({"unit": {"latency": "s", "bandwidth": "B/s", "message": "s"}, "turns": raw}, f, indent=0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What the tests of whole jobs share: how they say what held, and an environment without other jobs' traces."""
+import json
 import os
 import signal
 import socket
@@ -79,3 +80,24 @@ def wait_for_ranks(process, count):
             return found
         time.sleep(0.1)
     check("%d ranks start" % count, False, str(found))
+
+
+def read_report(file):
+    """The document of a report's file; None: there is none. It is whole at all times."""
+    if not os.path.exists(file):
+        return None
+    with open(file, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def measured(document):
+    return [r for r in (document or {"results": []})["results"] if r["status"] in ("ok", "noisy")]
+
+
+def wait_for_results(process, file, count, limit=60):
+    """Until the report of a run that goes on holds so many results."""
+    until = time.time() + limit
+    while len(measured(read_report(file))) < count:
+        if process.poll() is not None or time.time() > until:
+            check("%d results are in the file while the run goes on" % count, False, "".join(end(process, 5)[1:]) if process.poll() is not None else str(read_report(file)))
+        time.sleep(0.05)

@@ -106,4 +106,20 @@ Result<bool> write_whole_file(const std::string& path, std::string_view bytes) {
   return true;
 }
 
+Result<bool> replace_file(const std::string& path, std::string_view bytes) {
+  const std::string beside = path + ".new";
+  const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) {
+    auto error = failed(path, errno);
+    error.value().code = Errc::unsupported;
+    return error;
+  }
+  int number = write_all(fd, bytes) ? 0 : errno;
+  if (::close(fd) != 0 && number == 0) number = errno;
+  if (number == 0 && ::rename(beside.c_str(), path.c_str()) != 0) number = errno;
+  if (number == 0) return true;
+  ::unlink(beside.c_str());
+  return failed(path, number);
+}
+
 }  // namespace topotune::cli

@@ -11,4 +11,9 @@ namespace topotune::cli {
 // SIGTERM, SIGHUP) leaves the old state. Devices and FIFOs are written to directly. The value is always true.
 Result<bool> write_whole_file(const std::string& path, std::string_view bytes);
 
+// The same for a file that is written again and again: whoever reads or is killed in between finds the one
+// before. Nothing waits for the disk and signals are left alone; the new file's name is `path` with ".new".
+// unsupported: the folder takes no new file; io: the disk did not take all of it, and the old one is kept.
+Result<bool> replace_file(const std::string& path, std::string_view bytes);
+
 }  // namespace topotune::cli

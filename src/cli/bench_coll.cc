@@ -145,9 +145,12 @@ class CollRun : private JobRun {
     const auto questions = coll::questions_of(asked_.suite);
     for (std::size_t i = 0; i < choices_.size() && i < questions.size(); ++i)
       if (same(questions[i], cell.question)) cell.choice = choices_[i];
-    const std::lock_guard lock(mutex_);
-    run_.results.push_back(coll::measurement_of(cell));
-    cells_.push_back(std::move(cell));
+    {
+      const std::lock_guard lock(mutex_);
+      run_.results.push_back(coll::measurement_of(cell));
+      cells_.push_back(std::move(cell));
+    }
+    keep_partial();
   }
 
   static bool same(const coll::Question& a, const coll::Question& b) {
@@ -256,19 +259,18 @@ class CollRun : private JobRun {
           {model::Severity::info, "communicators", fmt::format("made in {:.3f} s", init_seconds_)});
   }
 
-  std::string document() override {
-    run_.seconds = measure::monotonic_seconds() - start_;
-    if (globals_.json) return emit::measurement_json(run_);
-    if (options_.csv) return emit::measurement_csv(run_);
+  std::string document(const model::MeasurementRun& run) const override {
+    if (globals_.json) return emit::measurement_json(run);
+    if (options_.csv) return emit::measurement_csv(run);
+    const auto end = run.interrupted ? "interrupted: what is above was measured, the rest was not\n" : "";
     if (flags_.format == "nccl-tests" && !cells_.empty())
-      return coll::nccl_tests_text(cells_, asked_.suite, cast_);
-    auto rest = run_;
-    std::erase_if(rest.results, [](const auto& m) { return m.name != "coll"; });
+      return coll::nccl_tests_text(cells_, asked_.suite, cast_) + (run.interrupted ? "# " : "") + end;
     std::string out = coll::table_text(cells_, asked_.suite, cast_);
-    for (const auto& m : rest.results) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
-    for (const auto& j : run_.judgements)
+    for (const auto& m : run.results)
+      if (m.name == "coll") out += fmt::format("{}: {}\n", name_of(m.status), m.why);
+    for (const auto& j : run.judgements)
       out += fmt::format("{}: {}: {}\n", name_of(j.severity), j.subject, j.text);
-    return out;
+    return out + end;
   }
 
   const CollFlags& flags_;

@@ -310,6 +310,7 @@ class MixedRun : private JobRun {
         const std::lock_guard lock(mutex_);
         report_.streams[i].alone = std::move(alone->front());
       }
+      keep_partial();
       if (interrupted()) return fail(Errc::io, "interrupted");
       session_->end_part();
     }
@@ -332,6 +333,7 @@ class MixedRun : private JobRun {
       for (std::size_t i = 0; i < together->size(); ++i)
         report_.streams[i].together = std::move((*together)[i]);
     }
+    keep_partial();
     if (interrupted()) return fail(Errc::io, "interrupted");
     session_->end_part();
     return gather_hosts(before, after, added);
@@ -398,31 +400,32 @@ class MixedRun : private JobRun {
         flags_.checkpoint_dir.empty() ? std::string() : " and " + flags_.checkpoint_dir);
   }
 
-  std::string document() override {
-    run_.seconds = measure::monotonic_seconds() - start_;
-    const bool began = !report_.streams.empty() && report_.streams.front().plan.count > 0;
-    if (began) complete();
-    if (globals_.json) return emit::measurement_json(run_);
-    if (options_.csv) return emit::measurement_csv(run_);
-    std::string out = began ? head() + mixed::table_text(report_) : std::string();
-    for (const auto& m : run_.results)
-      if (m.name == run_.suite) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
-    for (const auto& j : run_.judgements)
+  bool began() const { return !report_.streams.empty() && report_.streams.front().plan.count > 0; }
+
+  std::string document(const model::MeasurementRun& run) const override {
+    if (globals_.json) return emit::measurement_json(run);
+    if (options_.csv) return emit::measurement_csv(run);
+    std::string out = began() ? head() + mixed::table_text(report_) : std::string();
+    for (const auto& m : run.results)
+      if (m.name == run.suite) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
+    for (const auto& j : run.judgements)
       out += fmt::format("{}: {}: {}\n", name_of(j.severity), j.subject, j.text);
-    if (run_.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
+    if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
     return out;
   }
 
-  // The streams' results before what failed; once.
-  void complete() {
-    if (std::exchange(complete_, true)) return;
+  // The streams' results before what failed.
+  model::MeasurementRun whole() const override {
+    auto run = run_;
+    if (!began()) return run;
     auto results = mixed::measurements_of(report_);
-    run_.results.insert(run_.results.begin(), std::make_move_iterator(results.begin()),
-                        std::make_move_iterator(results.end()));
-    run_.machine.emplace_back("scale", fmt::format("{:g}", scale_));
-    run_.machine.emplace_back("phase_seconds", fmt::format("{:g}", flags_.duration));
-    run_.machine.emplace_back("checkpoints_to",
-                              flags_.checkpoint_dir.empty() ? "host memory" : flags_.checkpoint_dir);
+    run.results.insert(run.results.begin(), std::make_move_iterator(results.begin()),
+                       std::make_move_iterator(results.end()));
+    run.machine.emplace_back("scale", fmt::format("{:g}", scale_));
+    run.machine.emplace_back("phase_seconds", fmt::format("{:g}", flags_.duration));
+    run.machine.emplace_back("checkpoints_to",
+                             flags_.checkpoint_dir.empty() ? "host memory" : flags_.checkpoint_dir);
+    return run;
   }
 
   const MixedFlags& flags_;
@@ -433,7 +436,6 @@ class MixedRun : private JobRun {
   std::vector<std::unique_ptr<coll::Lane>> lanes_;
   mixed::Report report_;
   double scale_ = 1;
-  bool complete_ = false;
   std::string step_;
 };
 

@@ -9,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/net_memory.h"
 #include "cli/remote.h"
+#include "cli/report_file.h"
 #include "emit/heat_map.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
@@ -64,7 +65,12 @@ class NetRun {
  public:
   NetRun(const BenchOptions& options, const NetFlags& flags, const JobFlags& job, const Globals& globals,
          net::SuiteOptions suite)
-      : options_(options), flags_(flags), globals_(globals), suite_(std::move(suite)), progress_(globals) {
+      : options_(options),
+        flags_(flags),
+        globals_(globals),
+        suite_(std::move(suite)),
+        progress_(globals),
+        file_(globals) {
     job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
     run_.suite = "net";
     run_.date = utc_now();
@@ -85,6 +91,7 @@ class NetRun {
     peers_ = std::move(*peers);
     if (suite_.plan == net::Plan::pair && peers_->size() > 2) suite_.plan = net::Plan::screen;
     end_in_order_on_interrupt();
+    if (place->rank == 0) suite_.on_cell = [this] { keep_partial(); };
     measure::Session::Hooks hooks;
     hooks.stop = [] { return interrupted(); };
     hooks.progress = [this](const std::string& step) { progress_(step); };
@@ -142,48 +149,68 @@ class NetRun {
         !measured && rank == 1 &&
         measured.error().text.find(peers_->at(0).to_string() + " ended") != std::string::npos;
     if (rank != 0 && !root_gone) return measured ? kOk : kError;
-    run_.results = net::measurements_of(outcome_, suite_);
-    run_.models = net::models_of(outcome_);
-    run_.judgements = outcome_.judgements;
     if (!measured) add_failure(measured.error());
-    if (const auto input = load_input("live", globals_)) run_.machine = fingerprint(input->machine);
-    std::vector<std::string> hosts;
-    for (const auto& m : outcome_.members) hosts.push_back(m.host);
-    run_.machine.emplace_back("library", outcome_.library);
-    run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
-    run_.machine.emplace_back("ranks", std::to_string(peers_->size()));
-    run_.machine.emplace_back("met_by", peers_->how());
+    if (const auto input = load_input("live", globals_)) machine_ = fingerprint(input->machine);
     if (!flags_.svg.empty()) {
       auto globals = globals_;
       globals.output = flags_.svg;
-      if (const int written = write_result(globals, emit::heat_map_svg(run_)); written != kOk) return written;
+      if (const int written = write_result(globals, emit::heat_map_svg(whole())); written != kOk)
+        return written;
     }
-    return write(root_gone ? ".rank1" : "");
+    if (root_gone) file_ = ReportFile(globals_, ".rank1");
+    return write();
   }
 
-  int write(const std::string& suffix = "") {
-    run_.seconds = measure::monotonic_seconds() - start_;
-    auto globals = globals_;
-    if (!globals.output.empty()) globals.output += suffix;
-    if (const int written = write_result(globals, document()); written != kOk) return written;
-    return status_of(run_, options_.fail_on);
+  // What was measured so far, before what failed.
+  model::MeasurementRun whole() const {
+    auto run = run_;
+    auto results = net::measurements_of(outcome_, suite_);
+    run.results.insert(run.results.begin(), std::make_move_iterator(results.begin()),
+                       std::make_move_iterator(results.end()));
+    run.models = net::models_of(outcome_);
+    run.judgements = outcome_.judgements;
+    run.seconds = measure::monotonic_seconds() - start_;
+    run.machine = machine_;
+    if (!peers_) return run;
+    std::vector<std::string> hosts;
+    for (const auto& m : outcome_.members) hosts.push_back(m.host);
+    run.machine.emplace_back("library", outcome_.library);
+    run.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
+    run.machine.emplace_back("ranks", std::to_string(peers_->size()));
+    run.machine.emplace_back("met_by", peers_->how());
+    return run;
   }
 
-  std::string document() const {
-    if (globals_.json) return emit::measurement_json(run_);
-    if (options_.csv) return emit::measurement_csv(run_);
+  void keep_partial() {
+    file_.keep([this] {
+      auto run = whole();
+      run.interrupted = true;
+      return document(run);
+    });
+  }
+
+  int write() {
+    const auto run = whole();
+    if (const int written = file_.write(document(run)); written != kOk) return written;
+    return status_of(run, options_.fail_on);
+  }
+
+  std::string document(const model::MeasurementRun& run) const {
+    if (globals_.json) return emit::measurement_json(run);
+    if (options_.csv) return emit::measurement_csv(run);
     auto out = net::table_text(outcome_, suite_);
-    for (const auto& model : run_.models) {
+    for (const auto& model : run.models) {
       for (const auto& s : model.segments)
         out += fmt::format(
             "{}: {:.2f} us + bytes / {:.3f} GB/s from {:.0f} to {:.0f} bytes (mean error {:.1f} %)\n",
             model.name, s.alpha_seconds * 1e6, s.gbytes_per_s, s.from_bytes, s.to_bytes,
             model.mean_error * 100);
     }
-    for (const auto& m : run_.results)
+    for (const auto& m : run.results)
       if (m.name == "net") out += fmt::format("{}: {}\n", model::name_of(m.status), m.why);
-    for (const auto& j : run_.judgements)
+    for (const auto& j : run.judgements)
       out += fmt::format("{}: {} {}\n", model::name_of(j.severity), j.subject, j.text);
+    if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
     return out;
   }
 
@@ -196,7 +223,9 @@ class NetRun {
   launch::JobOptions job_;
   std::unique_ptr<peers::Peers> peers_;
   net::Outcome outcome_;
-  model::MeasurementRun run_;
+  model::MeasurementRun run_;  // without what `whole` adds
+  std::vector<std::pair<std::string, std::string>> machine_;
+  ReportFile file_;
 };
 
 int on_hosts(const BenchOptions& options, const NetFlags& flags, const Globals& globals) {

@@ -75,7 +75,11 @@ mpi::Flavour flavour_of(const launch::Environment& environment) {
 }  // namespace
 
 JobRun::JobRun(std::string suite, const BenchOptions& options, const JobFlags& job, const Globals& globals)
-    : options_(options), globals_(globals), progress_(globals), start_(measure::monotonic_seconds()) {
+    : options_(options),
+      globals_(globals),
+      progress_(globals),
+      start_(measure::monotonic_seconds()),
+      file_(globals) {
   job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
   run_.suite = std::move(suite);
   run_.date = utc_now();
@@ -146,32 +150,53 @@ void JobRun::start_session() {
 }
 
 // A collective cannot be left from inside: when the run was interrupted, or another process of it ended, and
-// it does not end in order, what is there is written and the process ends.
+// it does not end in order, what is there is written and the process ends. Launchers kill soon after they
+// ask, and Open MPI's kills all others once the first has ended: who writes nothing ends last.
 void JobRun::guard() {
-  int patience = 6;  // launchers kill soon after they ask
+  constexpr int kSpeaker = 6, kOther = 40;  // turns
   std::optional<Error> news;
-  while (!done_) {
+  for (int waited = 0; !done_;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     {
       const std::lock_guard lock(mutex_);
       if (!news && beside_mpi_ && peers_) news = peers_->news();
     }
-    if ((!interrupted() && !news) || --patience > 0) continue;
+    if (!interrupted() && !news) continue;
+    const bool alone = news && interrupted();  // the speaker has gone
+    if (++waited < (speaks() || !interrupted() || alone ? kSpeaker : kOther)) continue;
     if (done_) return;
     progress_.clear();
-    if (news) lose(*news);
-    end_now(news ? kError : kInterrupted);
+    if (interrupted()) end_now(kInterrupted);
+    lose(*news);
+    end_now(kError);
   }
+}
+
+model::MeasurementRun JobRun::so_far() const {
+  auto run = whole();
+  run.seconds = measure::monotonic_seconds() - start_;
+  return run;
+}
+
+void JobRun::keep_partial() {
+  if (!speaks()) return;
+  const std::lock_guard lock(mutex_);
+  file_.keep([this] {
+    auto run = so_far();
+    run.interrupted = true;
+    return document(run);
+  });
+}
+
+int JobRun::write(const model::MeasurementRun& run) {
+  if (!lost_root_) return file_.write(document(run));
+  return ReportFile(globals_, fmt::format(".rank{}", place_.rank)).write(document(run));
 }
 
 void JobRun::end_now(int status) {
   const std::lock_guard lock(mutex_);
   run_.interrupted = status == kInterrupted;
-  if (speaks()) {
-    auto globals = globals_;
-    if (lost_root_ && !globals.output.empty()) globals.output += fmt::format(".rank{}", place_.rank);
-    write_result(globals, document());
-  }
+  if (speaks()) write(so_far());
   std::fflush(nullptr);
   std::_Exit(status);
 }
@@ -230,8 +255,9 @@ int JobRun::give_up(const Error& error) {
   m.why = error.text;
   run_.results.push_back(std::move(m));
   if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-  const int written = write_result(globals_, document());
-  return written != kOk ? written : status_of(run_, options_.fail_on);
+  const auto run = so_far();
+  const int written = write(run);
+  return written != kOk ? written : status_of(run, options_.fail_on);
 }
 
 int JobRun::finish() {
@@ -245,10 +271,9 @@ int JobRun::finish() {
 
 int JobRun::written() {
   if (!speaks()) return lost_ ? int{kError} : run_.interrupted ? int{kInterrupted} : int{kOk};
-  auto globals = globals_;
-  if (lost_root_ && !globals.output.empty()) globals.output += fmt::format(".rank{}", place_.rank);
-  if (const int status = write_result(globals, document()); status != kOk) return status;
-  return status_of(run_, options_.fail_on);
+  const auto run = so_far();
+  if (const int status = write(run); status != kOk) return status;
+  return status_of(run, options_.fail_on);
 }
 
 // Its place among the processes of its host.

@@ -9,6 +9,7 @@
 
 #include "cli/bench_coll.h"
 #include "cli/bench_frame.h"
+#include "cli/report_file.h"
 #include "coll/table.h"
 #include "launch/meeting.h"
 #include "measure/session.h"
@@ -26,8 +27,12 @@ class JobRun {
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
-  // What is written, of what run_ holds by then.
-  virtual std::string document() = 0;
+  // What was measured so far, and the text that is written of it. Called with mutex_ held.
+  virtual model::MeasurementRun whole() const { return run_; }
+  virtual std::string document(const model::MeasurementRun& run) const = 0;
+
+  // Keeps what was measured so far in the report's file, marked as interrupted.
+  void keep_partial();
 
   // Which process of how many this is.
   Result<void> find_place();
@@ -80,11 +85,14 @@ class JobRun {
 
  private:
   int written();
+  int write(const model::MeasurementRun& run);
+  model::MeasurementRun so_far() const;
   void guard();
   void hang(const std::string& step, double limit);
   void count_locals();
   bool names_root(const Error& error) const;
 
+  ReportFile file_;
   bool beside_mpi_ = false;  // peers_ may be asked for news from another thread
   std::atomic<bool> done_ = false;
   std::thread guard_;

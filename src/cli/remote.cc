@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -96,6 +98,38 @@ std::string read_all(int fd) {
   return out;
 }
 
+// While it lives, the first SIGINT or SIGTERM goes on to the processes, each the leader of its group, and
+// what they still say is waited for; the second one ends this process.
+class Forwarding {
+ public:
+  explicit Forwarding(const std::vector<pid_t>& pids) {
+    count_ = static_cast<std::sig_atomic_t>(std::min(pids.size(), kMost));
+    std::copy_n(pids.begin(), count_, groups_.begin());
+    struct sigaction action {};
+    action.sa_handler = forward;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    ::sigaction(SIGINT, &action, &before_[0]);
+    ::sigaction(SIGTERM, &action, &before_[1]);
+  }
+  Forwarding(const Forwarding&) = delete;
+  Forwarding& operator=(const Forwarding&) = delete;
+  ~Forwarding() {
+    ::sigaction(SIGINT, &before_[0], nullptr);
+    ::sigaction(SIGTERM, &before_[1], nullptr);
+    count_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 4096;
+  static void forward(int number) {
+    const auto count = static_cast<std::size_t>(static_cast<std::sig_atomic_t>(count_));
+    for (std::size_t i = 0; i < count; ++i) ::kill(-groups_[i], number);
+  }
+  static inline std::array<pid_t, kMost> groups_{};
+  static inline volatile std::sig_atomic_t count_ = 0;
+  struct sigaction before_[2]{};
+};
+
 void end_all(std::vector<pid_t>& pids, double limit_seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_seconds);
   while (!pids.empty()) {
@@ -122,6 +156,9 @@ Result<RemoteDone> run_on_hosts(const Remote& remote) {
     if (pid > 0) others.push_back(pid);
   }
   RemoteDone done;
+  auto all = others;
+  if (root > 0) all.push_back(root);
+  const Forwarding forwarding(all);
   if (root > 0) done.text = read_all(ends[0]);
   ::close(ends[0]);
   int status = 0;

@@ -92,8 +92,9 @@ class Pinger {
   void there_and_back(int round) {
     switch (op_) {
       case kTag: {
-        const auto in = side_.receive_tag(pair_.peer, side_.in(), bytes_);
+        // The answer is awaited while the message is on its way.
         const auto out = side_.send_tag(c_, pair_.me, side_.out(), bytes_);
+        const auto in = side_.receive_tag(pair_.peer, side_.in(), bytes_);
         side_.wait(in, "receive");
         return side_.wait(out, "send");
       }

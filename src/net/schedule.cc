@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,27 +64,13 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
 
 namespace {
 
-// Robust standard deviation of the logarithms. One slow member has two links: of fewer than six these would
-// be too large a part, and only the better half counts.
-double spread_of(std::vector<double> rates) {
-  if (rates.size() < 6) {
-    std::ranges::sort(rates, std::greater<>());
-    rates.resize((rates.size() + 1) / 2);
-  }
-  std::vector<double> logs;
-  for (const double rate : rates) logs.push_back(std::log(std::max(rate, 1e-9)));
-  const double middle = measure::median_of(logs).value_or(0);
-  for (double& value : logs) value = std::abs(value - middle);
-  return 1.4826 * measure::median_of(logs).value_or(0);
-}
-
 // The member whose best link, of those to members that are not in `slow`, is the worst, and that link's rate.
 std::optional<std::pair<int, double>> worst_of(const std::vector<Link>& links, int n,
                                                const std::set<int>& slow) {
   std::map<int, double> best;
   for (const auto& link : links) {
     if (slow.contains(link.a) || slow.contains(link.b)) continue;
-    for (const int end : {link.a, link.b}) best[end] = std::max(best[end], link.gbytes_per_s);
+    for (const int end : {link.a, link.b}) best[end] = std::max(best[end], link.slower());
   }
   std::optional<std::pair<int, double>> worst;
   for (int m = 0; m < n; ++m) {
@@ -100,39 +85,78 @@ std::optional<std::pair<int, double>> worst_of(const std::vector<Link>& links, i
 Suspects suspects_of(const std::vector<Link>& links, int n, double share) {
   Suspects out;
   std::vector<double> rates;
-  for (const auto& link : links) rates.push_back(link.gbytes_per_s);
-  // A slow member has two slow links: the upper quartile is of good ones as long as fewer than a third are
-  // slow.
+  for (const auto& link : links) rates.push_back(link.slower());
+  // A slow member has two slow links of a ring, and half of all links among four: the upper quartile is of
+  // good ones all the same.
   out.usual = measure::percentile_of(rates, 0.75).value_or(0);
-  out.limit = out.usual * std::min(share, std::exp(-2 * spread_of(rates)));
-  const double limit = out.limit;
+  out.limit = out.usual * share;
   std::set<int> slow;
   // The worst first: what a slow member explains is no evidence against its partners.
   while (const auto worst = worst_of(links, n, slow)) {
-    if (worst->second >= limit) break;
+    if (worst->second >= out.limit) break;
     slow.insert(worst->first);
   }
   out.members.assign(slow.begin(), slow.end());
   for (const auto& link : links)
-    if (link.gbytes_per_s < limit && !slow.contains(link.a) && !slow.contains(link.b))
+    if (link.slower() < out.limit && !slow.contains(link.a) && !slow.contains(link.b))
       out.links.emplace_back(link.a, link.b);
   return out;
 }
 
-std::vector<Round> confirmation(const Suspects& suspects, int n) {
+std::vector<int> partners_of(int member, const Suspects& suspects, const std::vector<Link>& links, int n) {
   std::vector<int> good;
   for (int m = 0; m < n; ++m)
-    if (std::ranges::find(suspects.members, m) == suspects.members.end()) good.push_back(m);
-  std::vector<Round> out;
-  for (const int m : suspects.members) {
-    // Not the neighbours: other members than before, where there are enough.
-    for (std::size_t k = 0; k < std::min<std::size_t>(good.size(), 2); ++k) {
-      const int far = good[(good.size() / 2 + static_cast<std::size_t>(m) + k) % good.size()];
-      out.push_back({{std::min(m, far), std::max(m, far)}});
+    if (m != member && std::ranges::find(suspects.members, m) == suspects.members.end()) good.push_back(m);
+  if (good.empty())
+    for (int m = 0; m < n; ++m)
+      if (m != member) good.push_back(m);
+  const auto is_neighbour = [&](int m) {
+    return std::ranges::any_of(
+        links, [&](const Link& l) { return (l.a == m && l.b == member) || (l.b == m && l.a == member); });
+  };
+  // From the other side of the list, so that suspects have different partners.
+  std::ranges::rotate(
+      good, good.begin() + static_cast<std::ptrdiff_t>((good.size() / 2 + static_cast<std::size_t>(member)) %
+                                                       std::max<std::size_t>(good.size(), 1)));
+  std::ranges::stable_partition(good, [&](int m) { return !is_neighbour(m); });
+  good.resize(std::min<std::size_t>(good.size(), 2));
+  return good;
+}
+
+std::optional<Pair> reference_for(Pair link, std::optional<int> member, const Suspects& suspects,
+                                  const std::vector<Link>& links) {
+  const auto is_suspect = [&](int m) {
+    return std::ranges::find(suspects.members, m) != suspects.members.end();
+  };
+  // The nearest to what is usual: neither the luckiest nor one of the shortest way.
+  std::optional<Pair> found;
+  double least = 0;
+  for (const bool strict : {true, false}) {
+    for (const auto& l : links) {
+      if (Pair{l.a, l.b} == link || Pair{l.b, l.a} == link || l.a == member || l.b == member) continue;
+      if (strict && (is_suspect(l.a) || is_suspect(l.b) || l.slower() < suspects.limit)) continue;
+      const double far = std::abs(std::log(std::max(l.slower(), 1e-9) / std::max(suspects.usual, 1e-9)));
+      if (!found || far < least) found = Pair{l.a, l.b}, least = far;
     }
+    if (found) break;
   }
-  for (const auto& link : suspects.links) out.push_back({link});
-  return out;
+  return found;
+}
+
+void Doubt::add_turn(const Link& link, const Link& reference) {
+  const auto keep = [](Link& best, const Link& one) {
+    best.there = std::max(best.there, one.there), best.back = std::max(best.back, one.back);
+  };
+  keep(best_, link), keep(other_, reference);
+  ++turns_;
+}
+
+Doubt::State Doubt::state(double usual) const {
+  constexpr double kGood = 0.7, kSlow = 0.5;
+  if (turns_ == 0) return State::open;
+  if (rate() >= kGood * std::max(reference_rate(), usual)) return State::good;
+  if (turns_ >= most_turns_) return rate() < kGood * reference_rate() ? State::slow : State::good;
+  return turns_ >= most_turns_ / 2 && rate() < kSlow * reference_rate() ? State::slow : State::open;
 }
 
 }  // namespace topotune::net

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ std::vector<Round> one_at_a_time(const std::vector<Round>& rounds, const std::ve
 
 struct Link {
   int a = 0, b = 0;
-  double gbytes_per_s = 0;
+  double there = 0, back = 0;  // GB/s from a to b, from b to a
+  double slower() const { return there < back ? there : back; }
 };
 // Members that may be slow: their links lie under the limit, those to other such members left out;
 // and links that are slow while both ends have a good one. What is slow is measured again before it is said.
@@ -31,14 +33,43 @@ struct Suspects {
   std::vector<int> members;
   std::vector<Pair> links;
   double usual = 0;  // GB/s
-  // Under it a link is slow: `share` of the usual, less where the links differ more than that among
-  // themselves (two robust standard deviations of their logarithms), as they do on a busy machine.
-  double limit = 0;
+  double limit = 0;  // under it a link is suspect: `share` of the usual
 };
-Suspects suspects_of(const std::vector<Link>& links, int n, double share = 0.7);
+Suspects suspects_of(const std::vector<Link>& links, int n, double share = 0.8);
 
-// The rounds that tell which end of slow links it is: each suspect with two members that are none, each slow
-// link again.
-std::vector<Round> confirmation(const Suspects& suspects, int n);
+// With whom a suspect is measured again: two members (fewer where there are none) that are no suspects, as
+// long as there are any; not its neighbours, where there are others.
+std::vector<int> partners_of(int member, const Suspects& suspects, const std::vector<Link>& links, int n);
+
+// A link with which `link` is compared: an ordinary one of those that do not touch `member` and suspects.
+std::optional<Pair> reference_for(Pair link, std::optional<int> member, const Suspects& suspects,
+                                  const std::vector<Link>& links);
+
+// A link that may be slow, measured turn about with one that is not. Others' load makes either of them slow
+// now and then, but none fast: of each the best turn counts.
+class Doubt {
+ public:
+  static constexpr int kMostTurns = 12;
+  enum class State { open, good, slow };
+
+  // `most_turns`: six where a second link must be slow too, all where this one decides alone.
+  Doubt(Pair link, Pair reference, int most_turns = kMostTurns)
+      : link_(link), reference_(reference), most_turns_(most_turns) {}
+  Pair link() const { return link_; }
+  Pair reference() const { return reference_; }
+  int turns() const { return turns_; }
+
+  void add_turn(const Link& link, const Link& reference);
+  // Good as soon as it reaches 70 % of the reference and of what is usual. After the last turn slow under 70
+  // % of the reference; already after half of the turns under half of it.
+  State state(double usual) const;
+  double rate() const { return best_.slower(); }
+  double reference_rate() const { return other_.slower(); }
+
+ private:
+  Pair link_, reference_;
+  Link best_, other_;
+  int turns_ = 0, most_turns_ = kMostTurns;
+};
 
 }  // namespace topotune::net

@@ -147,6 +147,7 @@ class Suite {
         auto cell = detailed(op, bytes);
         if (!cell) return tl::unexpected(cell.error());
         outcome_.cells.push_back(std::move(*cell));
+        options_.on_cell();
       }
     }
     return {};
@@ -155,7 +156,7 @@ class Suite {
   Result<Cell> detailed(Op op, std::size_t bytes) {
     const bool begins = peers_.rank() == member(0).rank;
     const int other = begins ? member(1).rank : member(0).rank;
-    Cell cell{member(0).rank, member(1).rank, op, bytes, 0, {}, {}, {}, {}, {}};
+    Cell cell{member(0).rank, member(1).rank, op, bytes, 0, {}, {}, {}, 0, 0, {}, {}};
     auto connected = connect(other);
     const auto first =
         together(connected ? few_pings(other, op, bytes, begins) : tl::unexpected(connected.error()),
@@ -223,44 +224,65 @@ class Suite {
     if (n < 2) return fail(Errc::usage, "all processes are on one host: a matrix needs two");
     const auto rounds = options_.plan == Plan::screen ? screening(n) : all_pairs(n);
     if (auto ok = run_rounds(rounds, outcome_.cells); !ok) return ok;
-    const auto suspects = suspects_of(links_of(outcome_.cells), n);
-    if (auto ok = run_rounds(confirmation(suspects, n), outcome_.confirmed); !ok) return ok;
-    judge(suspects);
-    return {};
+    const auto links = links_of(outcome_.cells);
+    const auto suspects = suspects_of(links, n);
+    std::set<int> slow;
+    auto ok = judge_members(suspects, links, n, slow);
+    if (ok) ok = judge_links(suspects, links, slow);
+    judge_data();
+    return ok;
   }
 
-  // Member numbers, not ranks; of the two directions the slower one.
+  // Member numbers, not ranks. Hosts that are namespaces of one machine share its CPUs, and a process that
+  // waits for its turn moves nothing: there the rate is that of the time in which both sides ran (UCX polls,
+  // so that a slow network leaves them running).
   std::vector<Link> links_of(const std::vector<Cell>& cells) const {
     std::vector<Link> out;
-    for (const auto& cell : cells)
-      out.push_back(
-          {number_of(cell.a), number_of(cell.b), std::min(cell.one.gbytes_per_s, cell.both.gbytes_per_s)});
+    for (const auto& cell : cells) {
+      const int a = number_of(cell.a), b = number_of(cell.b);
+      const bool shared = member(a).machine == member(b).machine;
+      const auto rate = [&](const Ucx::Stream& stream, double receiver) {
+        const double ran = std::clamp(std::min(stream.cpu, receiver) / options_.streams, 0.05, 1.0);
+        return shared ? stream.gbytes_per_s / ran : stream.gbytes_per_s;
+      };
+      out.push_back({a, b, rate(cell.one, cell.one_receiver), rate(cell.both, cell.both_receiver)});
+    }
     return out;
+  }
+  // Of the rates that a judgement names.
+  const char* unit() const {
+    const auto& first = outcome_.members.front();
+    const bool shared =
+        std::ranges::all_of(outcome_.members, [&](const Member& m) { return m.machine == first.machine; });
+    return shared ? "GB per second of CPU" : "GB/s";
   }
   int number_of(int rank) const {
     const auto found = std::ranges::find(outcome_.members, rank, &Member::rank);
     return static_cast<int>(found - outcome_.members.begin());
   }
 
-  Result<void> run_rounds(const std::vector<Round>& rounds, std::vector<Cell>& cells) {
+  // `again`: bandwidths alone.
+  Result<void> run_rounds(const std::vector<Round>& rounds, std::vector<Cell>& cells, bool again = false) {
     std::vector<int> machines;
     for (const auto& m : outcome_.members) machines.push_back(m.machine);
     for (const auto& round : one_at_a_time(rounds, machines)) {
       const auto stop = stopped();
       if (!stop) return tl::unexpected(stop.error());
       if (*stop) return {};
-      session_.step(fmt::format("net.{} {} and {}", options_.plan == Plan::screen ? "screen" : "all-pairs",
-                                member(round.front().first).host, member(round.front().second).host));
-      if (auto ok = run_round(round, cells); !ok) return ok;
+      session_.step(fmt::format("net.{} {} and {}{}", options_.plan == Plan::screen ? "screen" : "all-pairs",
+                                member(round.front().first).host, member(round.front().second).host,
+                                again ? " again" : ""));
+      if (auto ok = run_round(round, cells, again); !ok) return ok;
+      options_.on_cell();
     }
     return {};
   }
 
-  Result<void> run_round(const Round& round, std::vector<Cell>& cells) {
+  Result<void> run_round(const Round& round, std::vector<Cell>& cells, bool again) {
     Result<Numbers> mine = Numbers();
     for (const auto& [a, b] : round) {
-      if (member(a).rank == peers_.rank()) mine = coarse(member(b).rank, true);
-      if (member(b).rank == peers_.rank()) mine = coarse(member(a).rank, false);
+      if (member(a).rank == peers_.rank()) mine = coarse(member(b).rank, true, again);
+      if (member(b).rank == peers_.rank()) mine = coarse(member(a).rank, false, again);
     }
     const auto all = together(mine, "bandwidths between hosts");
     if (!all) return tl::unexpected(all.error());
@@ -275,75 +297,125 @@ class Suite {
                 {},
                 {n[1], n[2], n[3]},
                 {m[1], m[2], m[3]},
-                static_cast<std::uint64_t>(n[4] + m[4]),
+                m[5],
+                n[5],
+                {},
                 {}};
+      if (!again) cell.wrong = static_cast<std::uint64_t>(n[4] + m[4]);
       cells.push_back(cell);
     }
     return {};
   }
 
-  // [latency of 8 bytes; bandwidth, messages, CPU of what this process sent; wrong bytes]
-  Result<Numbers> coarse(int other, bool begins) {
+  // [latency of 8 bytes; bandwidth, messages, CPU of what this process sent; wrong bytes;
+  // CPU while it received]
+  Result<Numbers> coarse(int other, bool begins, bool again) {
     const auto op = options_.ops.front();
     if (auto ok = connect(other); !ok) return tl::unexpected(ok.error());
-    const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
-    const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
-    if (!wrong) return tl::unexpected(wrong.error());
-    const auto pinged = named(other, ucx_->ping(other, op, 8, 50, options_.seconds, begins));
-    if (!pinged) return tl::unexpected(pinged.error());
+    Numbers out{0, 0, 0, 0, 0, 0};
+    if (!again) {
+      const auto checked = std::min<std::size_t>(options_.pair_bytes, 65536);
+      const auto wrong = named(other, ucx_->verify(other, op, checked, 77, begins));
+      if (!wrong) return tl::unexpected(wrong.error());
+      const auto pinged = named(other, ucx_->ping(other, op, 8, 50, options_.seconds, begins));
+      if (!pinged) return tl::unexpected(pinged.error());
+      out[0] = pinged->mean, out[4] = static_cast<double>(*wrong);
+    }
     // There, and back: a host may be slow in one direction only.
     const double seconds = std::min(options_.seconds, 0.2);
-    const auto there =
-        named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, begins));
-    if (!there) return tl::unexpected(there.error());
-    const auto back =
-        named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, !begins));
-    if (!back) return tl::unexpected(back.error());
-    const auto& mine = begins ? *there : *back;
-    return Numbers{pinged->mean, mine.gbytes_per_s, mine.messages_per_s, mine.cpu,
-                   static_cast<double>(*wrong)};
+    for (const bool sends : {begins, !begins}) {
+      const auto moved =
+          named(other, ucx_->stream(other, op, options_.pair_bytes, seconds, options_.window, false, sends));
+      if (!moved) return tl::unexpected(moved.error());
+      if (sends)
+        out[1] = moved->gbytes_per_s, out[2] = moved->messages_per_s, out[3] = moved->cpu;
+      else
+        out[5] = moved->cpu;
+    }
+    return out;
   }
 
-  void judge(const Suspects& suspects) {
-    const auto confirmed = links_of(outcome_.confirmed);
-    // Every time: a busy machine makes a link slow now and then.
-    const auto slow_again = [&](int m) {
-      int measured = 0, slow = 0;
-      for (const auto& l : confirmed) {
-        if (l.a != m && l.b != m) continue;
-        ++measured;
-        slow += l.gbytes_per_s < suspects.limit ? 1 : 0;
+  // Each doubtful link turn about with one that is ordinary, until it is clear what it is. Left open where
+  // the run is stopped.
+  Result<void> examine(std::vector<Doubt>& doubts, double usual) {
+    for (int turn = 0; turn < Doubt::kMostTurns; ++turn) {
+      for (auto& doubt : doubts) {
+        if (doubt.state(usual) != Doubt::State::open) continue;
+        std::vector<Round> rounds{{doubt.link()}, {doubt.reference()}};
+        if (turn % 2 != 0) std::swap(rounds[0], rounds[1]);
+        std::vector<Cell> cells;
+        if (auto ok = run_rounds(rounds, cells, true); !ok) return ok;
+        outcome_.confirmed.insert(outcome_.confirmed.end(), cells.begin(), cells.end());
+        if (cells.size() != 2) return {};
+        if (turn % 2 != 0) std::swap(cells[0], cells[1]);
+        const auto links = links_of(cells);
+        doubt.add_turn(links[0], links[1]);
       }
-      return measured > 0 && slow == measured;
-    };
-    const auto say = [&](std::string subject, std::string text,
-                         model::Severity severity = model::Severity::warn) {
-      outcome_.judgements.push_back({severity, std::move(subject), std::move(text)});
-    };
-    for (const int m : suspects.members) {
-      double best = 0;
-      for (const auto& list : {links_of(outcome_.cells), confirmed})
-        for (const auto& l : list)
-          if (l.a == m || l.b == m) best = std::max(best, l.gbytes_per_s);
-      if (slow_again(m))
-        say(member(m).host, fmt::format("is slow: with each of its partners {:.3f} GB/s or less in one "
-                                        "direction, others have {:.3f} GB/s",
-                                        best, suspects.usual));
-      else
-        say(member(m).host,
-            fmt::format("was slow with its neighbours but not with another host: {:.3f} of {:.3f} GB/s; "
-                        "the cables between them, or their load",
-                        best, suspects.usual),
-            model::Severity::info);
     }
-    for (const auto& link : suspects.links) {
-      const int a = link.first, b = link.second;
-      const auto again = std::ranges::find_if(confirmed, [&](const Link& l) { return l.a == a && l.b == b; });
-      if (again == confirmed.end() || again->gbytes_per_s >= suspects.limit) continue;
-      say(member(a).host + "-" + member(b).host,
-          fmt::format("is slow twice, while both hosts are not: {:.3f} of {:.3f} GB/s", again->gbytes_per_s,
-                      suspects.usual));
+    return {};
+  }
+
+  // Suspects that are slow with another partner too, and then with a second one, are named.
+  Result<void> judge_members(const Suspects& suspects, const std::vector<Link>& links, int n,
+                             std::set<int>& slow) {
+    std::map<int, std::vector<Doubt>> seen;
+    slow.insert(suspects.members.begin(), suspects.members.end());
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::vector<int> asked;
+      std::vector<Doubt> doubts;
+      for (const int m : slow) {
+        const auto partners = partners_of(m, suspects, links, n);
+        if (partners.size() <= k) continue;
+        const Pair link{std::min(m, partners[k]), std::max(m, partners[k])};
+        if (const auto reference = reference_for(link, m, suspects, links))
+          asked.push_back(m), doubts.emplace_back(link, *reference, 6);
+      }
+      if (auto ok = examine(doubts, suspects.usual); !ok) return ok;
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (doubts[i].state(suspects.usual) != Doubt::State::slow) slow.erase(asked[i]);
+        seen[asked[i]].push_back(doubts[i]);
+      }
     }
+    std::erase_if(slow, [&](int m) { return !seen.contains(m); });
+    for (const int m : slow) say_slow(m, seen[m], links);
+    return {};
+  }
+
+  void say_slow(int m, const std::vector<Doubt>& doubts, const std::vector<Link>& links) {
+    double best = 0, others = 0;
+    for (const auto& doubt : doubts)
+      best = std::max(best, doubt.rate()), others = std::max(others, doubt.reference_rate());
+    for (const auto& l : links)
+      if (l.a == m || l.b == m) best = std::max(best, l.slower());
+    outcome_.judgements.push_back(
+        {model::Severity::warn, member(m).host,
+         fmt::format("is slow: with each of its partners {:.3f} {} or less in one direction, measured turn "
+                     "about with others that have {:.3f}",
+                     best, unit(), others)});
+  }
+
+  // Slow links between hosts that are not.
+  Result<void> judge_links(const Suspects& suspects, const std::vector<Link>& links,
+                           const std::set<int>& slow) {
+    std::vector<Doubt> doubts;
+    for (const auto& l : links) {
+      if (l.slower() >= suspects.limit || slow.contains(l.a) || slow.contains(l.b)) continue;
+      if (const auto reference = reference_for({l.a, l.b}, std::nullopt, suspects, links))
+        doubts.emplace_back(Pair{l.a, l.b}, *reference);
+    }
+    if (auto ok = examine(doubts, suspects.usual); !ok) return ok;
+    for (const auto& doubt : doubts) {
+      if (doubt.state(suspects.usual) != Doubt::State::slow) continue;
+      outcome_.judgements.push_back(
+          {model::Severity::warn, member(doubt.link().first).host + "-" + member(doubt.link().second).host,
+           fmt::format("is slow, while both hosts are not: {:.3f} {} at best, measured turn about with a "
+                       "link that has {:.3f}",
+                       doubt.rate(), unit(), doubt.reference_rate())});
+    }
+    return {};
+  }
+
+  void judge_data() {
     for (const auto& cell : outcome_.cells)
       if (cell.wrong.value_or(0) > 0)
         outcome_.judgements.push_back({model::Severity::error,
@@ -467,6 +539,33 @@ model::Measurement rate_of(const Outcome& outcome, const SuiteOptions& options, 
   return m;
 }
 
+// One cell for each link that was measured again: of each direction the best turn.
+std::vector<Cell> best_again(const Outcome& outcome) {
+  std::vector<Cell> out;
+  for (const auto& cell : outcome.confirmed) {
+    const auto found =
+        std::ranges::find_if(out, [&](const Cell& c) { return c.a == cell.a && c.b == cell.b; });
+    if (found == out.end()) {
+      out.push_back(cell);
+      continue;
+    }
+    if (cell.one.gbytes_per_s > found->one.gbytes_per_s) found->one = cell.one;
+    if (cell.both.gbytes_per_s > found->both.gbytes_per_s) found->both = cell.both;
+  }
+  return out;
+}
+
+// The best turn stands for the link, the samples are all turns.
+model::Measurement again_of(const Outcome& outcome, const SuiteOptions& options, const Cell& best,
+                            bool there) {
+  auto m = rate_of(outcome, options, there ? best : turned(best), "again", there ? best.one : best.both);
+  m.samples.clear();
+  for (const auto& cell : outcome.confirmed)
+    if (cell.a == best.a && cell.b == best.b)
+      m.samples.push_back(there ? cell.one.gbytes_per_s : cell.both.gbytes_per_s);
+  return m;
+}
+
 }  // namespace
 
 Result<void> run_suite(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session,
@@ -486,9 +585,9 @@ std::vector<model::Measurement> measurements_of(const Outcome& outcome, const Su
     out.back().extra.push_back({"latency_8_bytes_seconds", cell.mean});
     out.push_back(rate_of(outcome, options, turned(cell), "bandwidth", cell.both));
   }
-  for (const auto& cell : outcome.confirmed) {
-    out.push_back(rate_of(outcome, options, cell, "again", cell.one));
-    out.push_back(rate_of(outcome, options, turned(cell), "again", cell.both));
+  for (const auto& cell : best_again(outcome)) {
+    out.push_back(again_of(outcome, options, cell, true));
+    out.push_back(again_of(outcome, options, cell, false));
   }
   return out;
 }
@@ -541,11 +640,12 @@ std::string matrix_text(const Outcome& outcome, const SuiteOptions& options) {
   std::vector<double> all;
   for (const auto* list : {&outcome.cells, &outcome.confirmed}) {
     for (const auto& c : *list) {
-      rate[{c.a, c.b}] = c.one.gbytes_per_s;
-      rate[{c.b, c.a}] = c.both.gbytes_per_s;
-      all.push_back(std::min(c.one.gbytes_per_s, c.both.gbytes_per_s));
+      for (auto [pair, value] : {std::pair{std::pair{c.a, c.b}, c.one.gbytes_per_s},
+                                 std::pair{std::pair{c.b, c.a}, c.both.gbytes_per_s}})
+        rate[pair] = std::max(rate[pair], value);
     }
   }
+  for (const auto& [pair, value] : rate) all.push_back(value);
   const double usual = measure::percentile_of(all, 0.75).value_or(1);
   const auto shade = [&](double value) {
     return value >= 0.9 * usual ? ' ' : value >= 0.7 * usual ? '.' : value >= 0.4 * usual ? 'o' : '#';

@@ -27,6 +27,7 @@ struct SuiteOptions {
   std::string memory = "host";                    // or the GPU of this process: "GPU0"
   const TopotuneNetMemory* gpu_memory = nullptr;  // then not null; outlives the suite
   double limit_seconds = 60;
+  std::function<void()> on_cell = [] {};  // the outcome has one more
 };
 
 // What was measured between two members.
@@ -37,6 +38,7 @@ struct Cell {
   double mean = 0;              // seconds of one way
   std::vector<double> samples;  // single ones
   Ucx::Stream one, both;        // one direction, both at once; between many hosts: a to b, b to a
+  double one_receiver = 0, both_receiver = 0;  // CPUs of the receiving side, between many hosts
   std::optional<std::uint64_t> wrong;
   std::string lanes;
 };
@@ -51,7 +53,7 @@ struct Member {
 struct Outcome {
   std::vector<Member> members;
   std::vector<Cell> cells;
-  std::vector<Cell> confirmed;  // of a screening: suspects with others
+  std::vector<Cell> confirmed;  // links of suspects and those they were compared with, each turn
   std::vector<model::Judgement> judgements;
   std::string library;
 };

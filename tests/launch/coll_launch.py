@@ -120,16 +120,21 @@ def by_openmpi(_):
     document = by_launcher(command, 2, "Open MPI", "MPI under mpirun")
     names = {r["name"] for r in document["results"] if r["status"] in ("ok", "noisy")}
     check("all nine", len(names) == 9, str(names))
-    # Killed from outside: what was measured is written before the end.
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "x.json")
-        command = [*mpirun, "2", BINARY, "bench", "coll", "all", "--backend", "mpi", *[w if w != "20" else "100000" for w in LONG], "--json", "-o", file]
-        process = start(command, environment())
-        time.sleep(4)
-        process.send_signal(signal.SIGTERM)
-        end(process, 30)
-        with open(file, encoding="utf-8") as f:
-            check("an interrupted run keeps its results", json.load(f)["interrupted"] is True, "")
+    # Ended from outside, in order or not at all: what was measured is there. Open MPI kills all as soon as one has ended.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "x.json")
+            command = [*mpirun, "2", BINARY, "bench", "coll", "all", "--backend", "mpi", *[w if w != "20" else "100000" for w in LONG], "--json", "-o", file]
+            process = start(command, environment())
+            harness.wait_for_results(process, file, 1)
+            if number == signal.SIGKILL:
+                os.kill(harness.ranks_of(process)[0], number)
+            else:
+                process.send_signal(number)
+            end(process, 30)
+            document = harness.read_report(file)
+            check("%s keeps what was measured" % number.name, document["interrupted"] is True and harness.measured(document), document)
+            check("and nothing else lies beside it", set(os.listdir(folder)) <= {"x.json", "x.json.rank1"}, os.listdir(folder))
 
 
 def by_mpich(_):
@@ -187,6 +192,17 @@ def by_slurm(folder):
             with open(out, encoding="utf-8") as f:
                 document = good(f.read(), 2, "NCCL 2.28.9")
             print("ok   met by " + document["machine"]["met_by"])
+        mixed = ["bench", "mixed", "--backend", "mpi", "--scale", "0.002", "--duration", "0.3", "--limit", "30", "--fail-on", "error", "--json"]
+        if os.path.exists(os.path.join(os.path.dirname(BINARY), "libtopotune-mpi.so")):
+            code, said, err = end(start(["srun", "-n", "2", "--overcommit", "--mpi=pmix", BINARY, *mixed], environment(SLURM_CONF=cluster.conf)), 90)
+            if "plugin" in err.lower():
+                print("skipped: bench mixed over MPI: this Slurm has no --mpi=pmix")
+            else:
+                check("bench mixed under srun", code in (0, 3), said + err)
+                document = json.loads(said)
+                check("two ranks by Open MPI", document["machine"]["ranks"] == "2" and document["machine"]["library"].startswith("Open MPI"), document["machine"])
+                names = {(r["name"], r["params"].get("stream")) for r in harness.measured(document)}
+                check("all streams, alone and together", all((n, s) in names for n in ("mixed.alone", "mixed.together") for s in ("small", "large", "checkpoint")), names)
         env = environment(SLURM_CONF=cluster.conf)
         code, said, err = end(start(["srun", "-n", "2", "--overcommit", BINARY, "bench", "net", "--bytes", "8,4096", "--time", "0.02", "--json", "--fail-on", "error"], env))
         if "libtopotune-ucx.so is not beside" not in said + err:

@@ -184,6 +184,26 @@ def over_hosts(folder):
             check("both hosts are there", document["machine"]["hosts"] == "h1 h2", document["machine"])
             counted = {r["params"]["host"] for r in document["results"] if r["name"] == "mixed.softirqs"}
             check("softirqs of both", counted == {"h1", "h2"}, str(counted))
+
+            # The network goes away in the middle. mpirun itself may wait for its daemon on the other side: it is ended.
+            file = os.path.join(folder, "cut.json")
+            coll = ["bench", "coll", "all_reduce", "alltoall", "--backend", "mpi", "-b", "1K", "-e", "64K", "--time", "0.3", "-n", "500", "--limit", "4"]
+            process = start([*inside, *mpirun.split(), "-n", "2", BINARY, *coll, "--json", "-o", file])
+            harness.wait_for_results(process, file, 2)
+            hosts.down("h2")
+            began = time.time()
+            while ranks_of(process) and time.time() - began < 40:
+                time.sleep(0.1)
+            took = time.time() - began
+            left = ranks_of(process)
+            hosts.up("h2")
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate(timeout=10)
+            check("without a network rank 0 ends within its limits", not left and took < 30, "%.1f s %s %s" % (took, left, err))
+            document = harness.read_report(file)
+            failed = [r["why"] for r in document["results"] if r["status"] == "failed"]
+            check("who waited for what is said", len(failed) == 1 and re.search(r"rank [01] on h[12]", failed[0]), str(failed) + err)
+            check("partial results are kept", len(harness.measured(document)) >= 2, document)
     except made.NotPermitted as why:
         skip(str(why))
 

@@ -90,6 +90,9 @@ class Hosts:
     def down(self, name):
         sh("ip", "-n", self.space(name), "link", "set", "e0", "down")
 
+    def up(self, name):
+        sh("ip", "-n", self.space(name), "link", "set", "e0", "up")
+
     def __exit__(self, *_):
         for sleeper in self.sleepers:
             sleeper.send_signal(signal.SIGKILL)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """`bench net` on one machine: between two processes, and between hosts made of namespaces.
 
-Arguments: the topotune binary and the part: local, hosts, screen. Status 77: UCX or namespaces are not here.
+Arguments: the topotune binary and the part: local, hosts, cut, screen, pairs. Status 77: UCX or namespaces are not here.
 """
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from hosts import Hosts, NotPermitted
@@ -54,17 +55,28 @@ def local():
 
     # A process that is killed.
     address = "127.0.0.1:%d" % free_port()
-    processes = [subprocess.Popen([BINARY, "bench", "net", "--rank", str(r), "--ranks", "2", "--rendezvous", address, "--time", "0.1", "--bytes", "8,64,512,4096,8192,16384,32768,65536,131072,262144", "--op", "tag,am,put,get", "--limit", "5", "--json"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True) for r in range(2)]
-    time.sleep(7)
-    processes[1].send_signal(signal.SIGKILL)
-    began = time.time()
-    out, err = processes[0].communicate(timeout=30)
-    processes[1].communicate()
-    check("the survivor ends within its limit", time.time() - began < 15, time.time() - began)
-    check("and names the other", processes[0].returncode == 2 and ("rank 1" in err or "did not answer in time" in err), err)
-    check("and keeps what it has", len(json.loads(out)["results"]) > 1, out)
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "x.json")
+        processes = [subprocess.Popen([BINARY, "bench", "net", "--rank", str(r), "--ranks", "2", "--rendezvous", address, *LONG, "--limit", "5", "--json", "-o", file], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True) for r in range(2)]
+        harness.wait_for_results(processes[0], file, 3)
+        processes[1].send_signal(signal.SIGKILL)
+        began = time.time()
+        _, err = processes[0].communicate(timeout=30)
+        processes[1].communicate()
+        check("the survivor ends within its limit", time.time() - began < 15, time.time() - began)
+        check("and names the other", processes[0].returncode == 2 and ("rank 1" in err or "did not answer in time" in err), err)
+        check("and keeps what it has", len(harness.measured(harness.read_report(file))) >= 3, err)
+
+        # The command that started the processes is asked to end: it says what they measured.
+        process = harness.start([BINARY, "bench", "net", "localhost", "localhost", *LONG, "--json", "-o", file], environment())
+        time.sleep(4)
+        process.send_signal(signal.SIGTERM)
+        code, out, err = harness.end(process, 30)
+        document = harness.read_report(file)
+        check("an interrupted command writes what was measured", code == 130 and document["interrupted"] is True, "%d %s %s %s" % (code, out, err, document))
 
 
+LONG = ("--time", "0.1", "--bytes", "8,64,512,4096,8192,16384,32768,65536,131072,262144", "--op", "tag,am,put,get")
 TCP = ("--tls", "tcp", "--devices", "e0")
 
 
@@ -91,6 +103,31 @@ def between_hosts():
         check("a host that cannot be reached", code == 2 and took < 20 and "rank 1 on h2 did not reach rank 0 at h1" in err and "firewall" in err, out + err)
 
 
+def cut():
+    """The network goes away in the middle: whoever is left ends within the limit, says with whom, and keeps what was measured."""
+    with Hosts(3) as hosts:
+        file = os.path.join(hosts.folder, "x.json")
+        os.chmod(hosts.folder, 0o777)
+        for name, words in (("a pair", LONG), ("a matrix", ("--all-pairs", "--bytes", "256K", "--time", "0.2"))):
+            count = 2 if name == "a pair" else 3
+            line = "%s bench net --rank %%d --ranks %d --rendezvous h1:29555 %s --limit 4 --json -o %s" % (BINARY, count, " ".join((*TCP, *words)), file)
+            processes = [harness.start([hosts.agent, host, line % rank], environment()) for rank, host in enumerate(hosts.names[:count])]
+            harness.wait_for_results(processes[0], file, 2)
+            hosts.down("h2")
+            began = time.time()
+            done = [harness.end(p, 60) for p in processes]
+            said = "".join(err for _, _, err in done)
+            check("%s: all end within their limits" % name, time.time() - began < 25, "%.1f s %s" % (time.time() - began, said))
+            check("%s: with an error" % name, all(code == 2 for code, _, _ in done), done)
+            check("%s: the host and rank that are lost are named" % name, "rank 1 on h2" in done[0][2], said)
+            document = harness.read_report(file)
+            why = [r["why"] for r in document["results"] if r["status"] == "failed"]
+            check("%s: in the report too" % name, len(why) == 1 and "rank 1 on h2" in why[0], document)
+            check("%s: partial results are kept" % name, len(harness.measured(document)) >= 2, document)
+            os.unlink(file)
+            hosts.up("h2")
+
+
 def screening():
     with Hosts(8) as hosts:
         hosts.limit("h5", "200mbit")
@@ -102,11 +139,22 @@ def screening():
         check("16 processes on 8 hosts in under 30 s (%.1f s)" % took, took < 30)
 
 
+def pairs():
+    """One of four hosts is slow, and then none: half of all links are those of one host."""
+    with Hosts(4) as hosts:
+        words = (*hosts.names, "--all-pairs", "--agent", hosts.agent, *TCP, "--bytes", "256K", "--time", "0.1")
+        code, out, err, _ = run(*words, limit=120)
+        check("nobody is named where all are equal", code in (0, 1, 3) and "is slow" not in out, out + err)
+        hosts.limit("h3", "200mbit")
+        code, out, err, _ = run(*words, limit=120)
+        check("h3 is named, and it alone", code == 1 and "warn: h3 is slow" in out and out.count("is slow") == 1, out + err)
+
+
 def main():
     if not os.path.exists(os.path.join(os.path.dirname(BINARY), "libtopotune-ucx.so")):
         skip("no libtopotune-ucx.so beside the program")
     try:
-        {"local": local, "hosts": between_hosts, "screen": screening}[WHICH]()
+        {"local": local, "hosts": between_hosts, "cut": cut, "screen": screening, "pairs": pairs}[WHICH]()
     except NotPermitted as e:
         skip(str(e))
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "net/ucx.h"
@@ -54,10 +55,12 @@ TEST(Schedule, HostsOfOneMachineComeOneAfterTheOther) {
   EXPECT_EQ(pairs, 6u);
 }
 
+Link link(int a, int b, double rate) { return {a, b, rate, rate}; }
+
 std::vector<Link> ring(int n, int slow) {
   std::vector<Link> out;
   for (const auto& round : screening(n))
-    for (const auto& [a, b] : round) out.push_back({a, b, a == slow || b == slow ? 0.1 : 1.0 + 0.01 * a});
+    for (const auto& [a, b] : round) out.push_back(link(a, b, a == slow || b == slow ? 0.1 : 1.0 + 0.01 * a));
   return out;
 }
 
@@ -67,37 +70,93 @@ TEST(Suspects, OneSlowMemberIsFoundAndNobodyElse) {
       const auto found = suspects_of(ring(n, slow), n);
       EXPECT_EQ(found.members, std::vector<int>{slow}) << n;
       EXPECT_TRUE(found.links.empty());
-      const auto again = confirmation(found, n);
-      ASSERT_EQ(again.size(), 2u);
-      for (const auto& round : again) EXPECT_TRUE(round[0].first == slow || round[0].second == slow);
-      EXPECT_NE(again[0], again[1]);
+      const auto partners = partners_of(slow, found, ring(n, slow), n);
+      ASSERT_EQ(partners.size(), 2u);
+      EXPECT_NE(partners[0], partners[1]);
+      for (const int partner : partners) {
+        EXPECT_NE(partner, slow);
+        const auto reference = reference_for({slow, partner}, slow, found, ring(n, slow));
+        ASSERT_TRUE(reference.has_value());
+        EXPECT_TRUE(reference->first != slow && reference->second != slow);
+      }
+      const auto is_next = [&](int m) { return (m + 1) % n == slow || (slow + 1) % n == m; };
+      EXPECT_TRUE(n < 5 || !(is_next(partners[0]) || is_next(partners[1]))) << n;
     }
   }
 }
 
 TEST(Suspects, ANeighbourOfASlowMemberIsNoSuspectForOneMoreSlowLink) {
   auto links = ring(8, 4);
-  for (auto& link : links)
-    if (link.a == 2 && link.b == 3) link.gbytes_per_s = 0.3;  // 3's other link is that to 4
+  for (auto& l : links)
+    if (l.a == 2 && l.b == 3) l = link(2, 3, 0.3);  // 3's other link is that to 4
   EXPECT_EQ(suspects_of(links, 8).members, (std::vector<int>{3, 4}));
-  for (auto& link : links)
-    if (link.a == 2 && link.b == 3) link.gbytes_per_s = 0.9;
+  for (auto& l : links)
+    if (l.a == 2 && l.b == 3) l = link(2, 3, 0.9);
   EXPECT_EQ(suspects_of(links, 8).members, std::vector<int>{4});
 }
 
-TEST(Suspects, WhereAllDifferOnlyWhatIsFarFromAllIsSlow) {
-  auto links = ring(8, 5);
-  const double noise[] = {0.6, 1.9, 0.45, 1.0, 0.75, 1.4, 0.5, 1.2};
-  for (std::size_t i = 0; i < links.size(); ++i)
-    links[i].gbytes_per_s = links[i].gbytes_per_s < 0.5 ? 0.02 : noise[i];
-  const auto found = suspects_of(links, 8);
-  EXPECT_EQ(found.members, std::vector<int>{5});
-  EXPECT_TRUE(found.links.empty());
+TEST(Suspects, OneOfFourIsFoundAlthoughHalfOfAllLinksAreIts) {
+  std::vector<Link> links;
+  for (const auto& round : all_pairs(4))
+    for (const auto& [a, b] : round) links.push_back(link(a, b, a == 2 || b == 2 ? 0.1 : 1.0));
+  links[1].there *= 0.6;  // others' load
+  const auto found = suspects_of(links, 4);
+  EXPECT_EQ(found.members, std::vector<int>{2});
+  EXPECT_TRUE(std::ranges::all_of(found.links, [](const Pair& p) { return p.first != 2 && p.second != 2; }));
+}
+
+TEST(Suspects, OneDirectionIsEnough) {
+  auto links = ring(8, -1);
+  for (auto& l : links) (l.a == 3 ? l.there : l.b == 3 ? l.back : l.there) *= l.a == 3 || l.b == 3 ? 0.2 : 1;
+  EXPECT_EQ(suspects_of(links, 8).members, std::vector<int>{3});
+}
+
+TEST(Suspects, WithoutOthersSuspectsAreComparedWithEachOther) {
+  Suspects all;
+  all.members = {0, 1, 2};
+  all.usual = 1, all.limit = 0.8;
+  const std::vector<Link> links{link(0, 1, 0.5), link(1, 2, 0.4), link(2, 0, 0.3)};
+  EXPECT_EQ(partners_of(0, all, links, 3).size(), 2u);
+  EXPECT_EQ(reference_for({0, 1}, 0, all, links), (Pair{1, 2}));
+  EXPECT_EQ(reference_for({0, 1}, 0, all, {link(0, 1, 1)}), std::nullopt);
+}
+
+Doubt::State after(const std::vector<std::pair<double, double>>& turns, double usual) {
+  Doubt doubt({0, 1}, {2, 3}, 6);
+  for (const auto& [mine, other] : turns) {
+    if (doubt.state(usual) != Doubt::State::open) break;
+    doubt.add_turn({0, 1, mine, 2 * mine}, {2, 3, other, other});
+  }
+  return doubt.state(usual);
+}
+
+TEST(Doubt, OthersLoadMakesNoLinkSlow) {
+  EXPECT_EQ(after({{0.2, 1.0}, {0.3, 0.4}, {0.8, 1.1}}, 1.0), Doubt::State::good);
+  // The whole machine is slower than before.
+  EXPECT_EQ(after({{0.2, 0.25}, {0.2, 0.2}, {0.2, 0.2}, {0.2, 0.2}, {0.2, 0.2}, {0.2, 0.2}}, 1.0),
+            Doubt::State::good);
+}
+
+TEST(Doubt, ALimitedLinkIsSlowHoweverBusyTheOthersAre) {
+  EXPECT_EQ(after({{0.1, 0.9}, {0.1, 0.12}, {0.1, 0.5}}, 1.0), Doubt::State::slow);
+  // One turn of a reference that is slowed by others clears nobody.
+  EXPECT_EQ(after({{0.1, 0.1}}, 1.0), Doubt::State::open);
+  EXPECT_EQ(after({{0.1, 0.9}, {0.1, 0.9}}, 1.0), Doubt::State::open);
+  EXPECT_EQ(after({{0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}}, 1.0), Doubt::State::open);
+  EXPECT_EQ(after({{0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}, {0.6, 1}}, 1.0), Doubt::State::slow);
+}
+
+TEST(Doubt, TheSlowerDirectionCounts) {
+  Doubt doubt({0, 1}, {2, 3});
+  for (int i = 0; i < 5; ++i) doubt.add_turn({0, 1, 1.0, 0.1}, {2, 3, 1.0, 1.0});
+  EXPECT_EQ(doubt.state(1.0), Doubt::State::open);  // alone it needs twice the turns
+  doubt.add_turn({0, 1, 1.0, 0.1}, {2, 3, 1.0, 1.0});
+  EXPECT_EQ(doubt.state(1.0), Doubt::State::slow);
 }
 
 TEST(Suspects, ASlowCableIsNoSlowMember) {
   auto links = ring(8, -1);
-  links[2].gbytes_per_s = 0.2;
+  links[2].back = 0.2;
   const auto found = suspects_of(links, 8);
   EXPECT_TRUE(found.members.empty());
   ASSERT_EQ(found.links.size(), 1u);
