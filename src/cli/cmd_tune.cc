@@ -93,7 +93,7 @@ class Run {
     search.cells = plan.cells;
     search.margin = o_.margin_percent / 100;
     // Opening, proving and checking count, too.
-    search.budget_seconds = std::max(1.0, 0.45 * left());
+    search.budget_seconds = std::max(1.0, 0.48 * left());
     TuneOutcome outcome;
     outcome.search = tune::search(measurer, search, hooks_);
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
@@ -126,7 +126,7 @@ class Run {
     };
     prove_level(outcome.level, (outcome.level > 0 ? 0.8 : 0.9) * left());
     const auto slower = std::ranges::count_if(outcome.proved.proofs, [](const auto& p) {
-      return p.proved && p.after.verdict == tune::Verdict::slower;
+      return p.proved && p.after.verdict == tune::Verdict::slower && p.after.surely_slower;
     });
     const auto dear = [](const std::optional<tune::Ratio>& r) { return r && r->high < 0.99; };
     const bool all_dear = dear(outcome.proved.left_out) || dear(outcome.proved.left_out_other);

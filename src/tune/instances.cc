@@ -132,6 +132,13 @@ Verdict both(Verdict a, Verdict b) {
   return a == Verdict::undecided ? a : b;
 }
 
+bool nearly_all_slower(const std::vector<double>& standard, const std::vector<double>& tuned, double least) {
+  const auto pairs = std::min(standard.size(), tuned.size());
+  std::size_t slower = 0;
+  for (std::size_t i = 0; i < pairs; ++i) slower += standard[i] < least * tuned[i];
+  return pairs >= 8 && slower >= pairs - pairs / 8;
+}
+
 const char* name_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::not_slower:

@@ -62,6 +62,9 @@ enum class Verdict { not_slower, slower, undecided };
 // not_slower: the whole interval is at `least` or above; slower: it is below.
 Verdict verdict_of(const Ratio& ratio, double least);
 Verdict both(Verdict a, Verdict b);
+// By more pairs than chance makes of equal ones (the interval of a median of few pairs is too narrow for a
+// table of hundreds of sizes): of eight or more all but an eighth are slower than `least`.
+bool nearly_all_slower(const std::vector<double>& standard, const std::vector<double>& tuned, double least);
 const char* name_of(Verdict verdict);  // "not slower", ...
 
 // The ratio of all trials together: pair by pair the mean over the trials (of choice 0), so that what a

@@ -131,11 +131,13 @@ class Prover {
       if (!ratio || !against) return {};
       m.ratio = *ratio, m.against_nothing = *against;
       m.verdict = verdict_of(m.ratio, o_.least);
+      m.surely_slower = surely_slower(t.usual, i);
       if (!t.other.tuned[0].empty()) {
         m.other_way = ratio_of(t.other, i);
         m.against_nothing_other = paired_ratio(t.other.tuned[0], t.other.tuned[i]);
         if (!m.other_way || !m.against_nothing_other) return {};
         m.verdict = both(m.verdict, verdict_of(*m.other_way, o_.least));
+        m.surely_slower |= surely_slower(t.other, i);
       }
       m.standard = o_.same ? t.usual.tuned[0] : t.usual.standard;
       m.tuned = t.usual.tuned[i];
@@ -147,6 +149,10 @@ class Prover {
   // In default communicators NCCL's own choice is the default.
   std::optional<Ratio> ratio_of(const InstanceValues& v, std::size_t choice) const {
     return paired_ratio(o_.same ? v.tuned[0] : v.standard, v.tuned[choice]);
+  }
+
+  bool surely_slower(const InstanceValues& v, std::size_t choice) const {
+    return !o_.same && nearly_all_slower(v.standard, v.tuned[choice], o_.least);
   }
 
   double wanted(const Cell& cell) const { return cell.bytes <= o_.small_bytes ? o_.small_gain : o_.margin; }
@@ -173,12 +179,13 @@ class Prover {
            (!m.other_way || m.other_way->low >= o_.least) && not_worse_than_nothing(m);
   }
 
-  // No entry costs something, and this surely costs less.
+  // No entry costs something, and this surely costs less; or by the medians it costs much, and this little.
   bool saves(const Measured& m, const Measured& nothing) const {
     if (o_.same || nothing.verdict == Verdict::not_slower || nothing.worst() >= 0.995) return false;
     const bool surely =
         m.against_nothing.low >= 1.001 || (m.against_nothing_other && m.against_nothing_other->low >= 1.001);
-    return surely && not_worse_than_nothing(m) && m.worst() > nothing.worst() + 0.005;
+    if (surely && not_worse_than_nothing(m) && m.worst() > nothing.worst() + 0.005) return true;
+    return nothing.worst() < 0.975 && m.worst() > nothing.worst() + 0.015;
   }
 
   Proved result() {

@@ -42,6 +42,7 @@ struct Measured {
   Ratio against_nothing;
   std::optional<Ratio> against_nothing_other;
   Verdict verdict = Verdict::undecided;  // by both ways
+  bool surely_slower = false;            // in one of them, by nearly all pairs
   std::vector<double> standard, tuned;   // seconds, one value a communicator
   double worst() const { return other_way ? std::min(ratio.median, other_way->median) : ratio.median; }
 };

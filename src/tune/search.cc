@@ -29,7 +29,7 @@ class Search {
       : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
 
   SearchResult run() {
-    // Large sizes have the most to gain, and take the least time.
+    // Large sizes have the most to gain or lose, and take the least time.
     std::stable_partition(o_.cells.begin(), o_.cells.end(), [](const Cell& c) { return c.bytes >= kLarge; });
     for (const auto& next : o_.cells) {
       if (hooks_.stop()) out_.interrupted = true;
@@ -297,7 +297,7 @@ class Search {
   }
 
   static constexpr double kHopeless = 1.4;
-  static constexpr std::uint64_t kLarge = 1 << 20;
+  static constexpr std::uint64_t kLarge = 128 << 10;
   Measurer& m_;
   SearchOptions o_;
   const Hooks& hooks_;

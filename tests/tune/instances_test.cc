@@ -203,4 +203,15 @@ TEST(Columns, TheControlShowsWhatTheInstrumentMakesOfNothing) {
 }
 
 }  // namespace
+TEST(Instances, NearlyAllPairsMustBeSlower) {
+  const std::vector<double> twelve(12, 1.0), seven(7, 1.0);
+  auto tuned = std::vector<double>(12, 1.02);
+  EXPECT_TRUE(nearly_all_slower(twelve, tuned, 0.99));
+  tuned[3] = 1.0;
+  EXPECT_TRUE(nearly_all_slower(twelve, tuned, 0.99));
+  tuned[7] = 1.005;
+  EXPECT_FALSE(nearly_all_slower(twelve, tuned, 0.99));
+  EXPECT_FALSE(nearly_all_slower(seven, std::vector<double>(7, 1.02), 0.99)) << "too few to say";
+}
+
 }  // namespace topotune::tune
