@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "cli/child_line.h"
 #include "host/fd.h"
 #include "host/modules.h"
 #include "launch/exchange.h"
@@ -26,13 +27,6 @@ namespace {
 std::string program() {
   const auto file = host::program_file();
   return file.empty() ? "topotune" : file;
-}
-
-// For a shell on the other side.
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 bool is_here(const std::string& host) {
