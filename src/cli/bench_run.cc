@@ -67,6 +67,7 @@ class Run {
   void gdr_suite();
   void net_suite();
   void coll_suite();
+  Result<std::unique_ptr<cuda::Machine>> open_gpus();
   void choose_coll_gpus(const cuda::Machine& machine);
   void take(const char* suite, Result<model::MeasurementRun> run);
   void take_capture();
@@ -192,12 +193,17 @@ Result<gdr::SuiteOptions> Run::gdr_options() const {
   return out;
 }
 
+Result<std::unique_ptr<cuda::Machine>> Run::open_gpus() {
+  const measure::Session::Timed timed(session_, &model::RunTimes::driver_start);
+  return cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+}
+
 // GPU memory beside the NICs, as far as CUDA shows GPUs here.
 void Run::gdr_suite() {
   std::unique_ptr<cuda::Machine> gpus;
   std::string why = "not asked for";
   if (gdr_options_.gpu) {
-    auto opened = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+    auto opened = open_gpus();
     if (opened)
       gpus = std::move(*opened);
     else
@@ -265,6 +271,7 @@ model::MeasurementRun Run::collected() const {
   auto got = session_.collected();
   run.results = std::move(got.results);
   run.models = std::move(got.models);
+  run.times = got.times;
   run.judgements.insert(run.judgements.end(), got.judgements.begin(), got.judgements.end());
   run.seconds = measure::monotonic_seconds() - start_;
   return run;
@@ -369,7 +376,7 @@ void Run::gpu_suites() {
   if (auto nvml = cuda::Nvml::open()) nvml_ = *nvml;
   moments(run_.before);
   session_.step("opening the GPUs");
-  const auto machine = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+  const auto machine = open_gpus();
   if (!machine) {
     no_coll_ = machine.error().text;
     return waive_gpus(no_coll_);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "cli/bench_frame.h"
 #include "cli/child_line.h"
 #include "host/fd.h"
 #include "host/modules.h"
@@ -82,12 +84,22 @@ pid_t start(const std::vector<std::string>& command, int out) {
   ::_exit(127);
 }
 
-std::string read_all(int fd) {
+// All that rank 0 writes. An interrupt of this process is passed on: what was measured is still written.
+std::string read_all(int fd, const std::vector<pid_t>& pids) {
   std::string out;
   char block[65536];
-  for (ssize_t got = 0; (got = ::read(fd, block, sizeof block)) > 0;)
+  pollfd ready{fd, POLLIN, 0};
+  for (bool asked = false;;) {
+    if (interrupted() && !asked) {
+      for (const auto pid : pids) ::kill(-pid, SIGTERM);
+      asked = true;
+    }
+    const int count = ::poll(&ready, 1, 100);
+    if (count == 0 || (count < 0 && errno == EINTR)) continue;
+    const auto got = count < 0 ? -1 : ::read(fd, block, sizeof block);
+    if (got <= 0) return out;
     out.append(block, static_cast<std::size_t>(got));
-  return out;
+  }
 }
 
 void end_all(std::vector<pid_t>& pids, double limit_seconds) {
@@ -116,7 +128,8 @@ Result<RemoteDone> run_on_hosts(const Remote& remote) {
     if (pid > 0) others.push_back(pid);
   }
   RemoteDone done;
-  if (root > 0) done.text = read_all(ends[0]);
+  auto all = others;
+  if (root > 0) all.push_back(root), done.text = read_all(ends[0], all);
   ::close(ends[0]);
   int status = 0;
   if (root <= 0 || ::waitpid(root, &status, 0) != root)
