@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole-process times, peers interleaved in one run: start, read the input, print, end.
 
-    whole_process.py BINARY [ROUNDS]
+    whole_process.py BINARY [ROUNDS [XML...]]
 
 Prints the median of each command in milliseconds, its peak memory, and the ratio to the peer. The inputs are the
 project's own (tests/machines); lstopo (package hwloc) is the peer for hwloc XML and for the live machine.
@@ -29,14 +29,17 @@ def main():
     hwloc_xml = os.path.join(MACHINES, "guest-lstopo.xml")
     capture = os.path.join(MACHINES, "h200x2-vm.capture")
     rows = [
-        ("show hwloc XML", [binary, "show", hwloc_xml], ["lstopo-no-graphics", "--of", "console", "-i", hwloc_xml]),
         ("show live", [binary, "show"], ["lstopo-no-graphics", "--of", "console", "--whole-io"]),
         ("check capture", [binary, "check", capture], None),
         ("show capture", [binary, "show", capture], None),
         ("plan capture", [binary, "plan", capture], None),
     ]
+    for xml in [hwloc_xml] + sys.argv[3:]:
+        for peer in "lstopo", "lstopo-no-graphics":
+            name = "%s, %s" % (os.path.basename(xml)[:24], "plain" if "-" in peer else "lstopo")
+            rows.append((name, [binary, "show", xml], [peer, "--of", "console", "-i", xml]))
     print("%s, %s cores, %d rounds" % (platform.platform(), os.cpu_count(), rounds))
-    print("%-18s %12s %14s %12s %8s" % ("", "topotune ms", "memory MiB", "peer ms", "ratio"))
+    print("%-34s %12s %14s %12s %8s" % ("", "topotune ms", "memory MiB", "peer ms", "ratio"))
     for name, ours, peer in rows:
         mine, theirs, memory = [], [], 0
         for _ in range(rounds):
@@ -46,9 +49,12 @@ def main():
             mine.append(seconds * 1e3)
             memory = max(memory, rss)
             if peer:
-                theirs.append(once(peer)[0] * 1e3)
+                seconds, status, _ = once(peer)
+                if status != 0:
+                    sys.exit("%s: the peer ends with status %d" % (" ".join(peer), status))
+                theirs.append(seconds * 1e3)
         m = statistics.median(mine)
-        line = "%-18s %12.2f %14.1f" % (name, m, memory / 1024)
+        line = "%-34s %12.2f %14.1f" % (name, m, memory / 1024)
         if peer:
             p = statistics.median(theirs)
             line += " %12.2f %7.1fx" % (p, p / m)

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Tunes NCCL on a machine with two GPUs and proves it there, in one call of about five minutes: the table within 120 s,
-# both columns of one run with the plugin in place, what the profiler costs, and the model at sizes that it has not seen.
-# Writes at most eight files to the folder $1; "table" as $2 ends after the columns. Beside this script, or in the folder BIN: topotune and both plugins.
-# NVLink multicast stays off.
+# Tunes NCCL on a machine with two GPUs and proves it there, in one call of at most five minutes: the table within 120 s (115 s at most), then
+# default, control and table in fresh communicators (100 s; with sizes in between, for the model), and the same with kernels started
+# one by one (40 s). Ends with the counts of the columns. Writes log.txt, node.table and three files of JSON to the folder $1. With "all" as $2 also,
+# in some minutes more: what the profiler costs, a job with the environment plugin, tables that must be refused.
+# Beside this script, or in the folder BIN: topotune and its plugins. SIZES and SMALL_SIZES: other sizes. NVLink multicast stays off.
 set -u
 out=${1:?usage: tune_two_gpus.sh OUTPUT_FOLDER}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,10 +43,11 @@ fi
   df /dev/shm
 } >>"$log" 2>&1
 table=$out/node.table
+sizes=${SIZES:-1K:1G} small=${SMALL_SIZES:-1K:4M}
 ops=all_reduce,all_gather,reduce_scatter,all_to_all,broadcast
 
 # (a) The table, within two minutes.
-clock 150 "$tt" tune --collectives $ops --sizes 1K:1G --budget 110 --out "$table" -v --json -o "$out/tune.json"
+clock 150 "$tt" tune --collectives $ops --sizes $sizes --budget 115 --out "$table" -v --json -o "$out/tune.json"
 if [ ! -s "$table" ]; then
   say "no table was written; NCCL's own words:"
   NCCL_DEBUG=INFO clock 60 "$tt" tune --collectives all_reduce --sizes 1M,64M --budget 20 -v
@@ -53,10 +55,32 @@ if [ ! -s "$table" ]; then
 fi
 grep -v ^raw "$table" >>"$log"
 
-# (b) Both columns of one run, in two pairs of communicators; sizes in between against the model; streams alone.
-clock 120 "$tt" tune --check "$table" --collectives $ops --sizes 1K:1G --held-back --pairs 31 --budget 110 --json -o "$out/check.json"
-clock 90 "$tt" tune --check "$table" --collectives $ops --sizes 1K:4M --mode stream --pairs 41 --budget 60 --json -o "$out/stream.json"
-[ "${2:-all}" = table ] && { gzip -f "$out"/*.json; exit 0; }
+columns() { # columns FILE: what the columns came to, and each one that is not surely "not slower"
+  python3 - "$1" <<'END' 2>&1 | tee -a "$log"
+import json, sys
+try:
+    run = json.load(open(sys.argv[1]))
+except (OSError, ValueError) as error:
+    sys.exit(f"no columns: {error}")
+control = {}
+for r in run["results"]:
+    key, extra = (r["name"], r["params"].get("bytes")), r.get("extra") or {}
+    if r["params"].get("column") == "default" and "control_ratio" in extra:
+        control[key] = "control {control_ratio:.3f} ({control_low:.3f} - {control_high:.3f})".format(**extra)
+    if extra.get("verdict", "not slower") != "not slower":
+        print("{}: {} {} {ratio:.3f} ({ratio_low:.3f} - {ratio_high:.3f}) of {pairs} pairs, {}".format(
+            extra["verdict"], *key, control.get(key, "no control"), **extra))
+for j in run["judgements"]:
+    print(j["subject"] + ": " + j["text"])
+END
+}
+
+# (b) Default, control and table in fresh communicators, and sizes in between against the model; then streams alone.
+clock 125 "$tt" tune --check "$table" --collectives $ops --sizes $sizes --held-back --budget 100 --json -o "$out/check.json"
+columns "$out/check.json"
+clock 60 "$tt" tune --check "$table" --collectives $ops --sizes $small --mode stream --budget 40 --json -o "$out/stream.json"
+columns "$out/stream.json"
+[ "${2:-}" = all ] || { gzip -f "$out"/*.json; exit 0; }
 
 # (c) The profiler's price: its events off and on between calls, and between training steps.
 clock 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 40 --json -o "$out/overhead.json"
@@ -76,8 +100,8 @@ clock 60 "$tt" tune --from /tmp/job.log --budget 30 --out "$out/job.table"
 # Not healthy: the job must run as if there were no plugin.
 rm -f /dev/shm/topotune-profile-*.ttprof
 sed 's/^nccl .*/nccl 2.1.0/' "$table" >/tmp/foreign.table
-clock 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 5
+clock 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 6
 head -c 300 "$table" >/tmp/cut.table
-clock 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 5
+clock 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 6
 gzip -f "$out"/*.json "$out"/*.jsonl 2>/dev/null
 ls -l "$out"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/words.h"
+
 namespace topotune {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -45,13 +47,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> out;
-  std::size_t i = 0;
-  while (i < text.size()) {
-    while (i < text.size() && is_space(text[i])) ++i;
-    const std::size_t begin = i;
-    while (i < text.size() && !is_space(text[i])) ++i;
-    if (i > begin) out.push_back(text.substr(begin, i - begin));
-  }
+  for (auto word = next_word(text); !word.empty(); word = next_word(text)) out.push_back(word);
   return out;
 }
 
@@ -104,7 +100,12 @@ std::string strip_ansi(std::string_view text) {
 static std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);
-  const std::size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  const std::size_t n = first < 0x80   ? 1
+                        : first < 0xc2 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf5 ? 4
+                                       : 0;
   if (n == 0 || i + n > text.size()) return 0;
   for (std::size_t k = 1; k < n; ++k) {
     if ((byte(i + k) & 0xc0) != 0x80) return 0;

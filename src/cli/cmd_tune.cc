@@ -93,7 +93,7 @@ class Run {
     search.cells = plan.cells;
     search.margin = o_.margin_percent / 100;
     // Opening, proving and checking count, too.
-    search.budget_seconds = std::max(1.0, 0.5 * left());
+    search.budget_seconds = std::max(1.0, 0.45 * left());
     TuneOutcome outcome;
     outcome.search = tune::search(measurer, search, hooks_);
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
@@ -108,37 +108,32 @@ class Run {
 
   double left() const { return o_.budget - (measure::monotonic_seconds() - start_); }
 
-  // The search's answers once more, at another level in a second pair of communicators as well. A level at
-  // which a size stays slower than the default is not taken.
+  // The search's answers once more, in communicators made anew. A level at which a size stays slower than the
+  // default is not taken.
   void prove(TuneOutcome& outcome, TuneMachine& m, const TunePlan& plan, const tune::SearchOptions& search) {
-    tune::ProveOptions options;
-    options.standard = {0}, options.tuned = {outcome.level};
-    options.margin = search.margin;
-    if (outcome.level > 0) {
-      for (const std::size_t level : {outcome.level, std::size_t{0}}) {
-        step("communicators once more");
-        auto& side = level == 0 ? options.standard : options.tuned;
-        if (const auto added = add_level(m, tune::Level{m.levels[level]}, plan.most_bytes()); added)
-          side.push_back(m.levels.size() - 1);
-        else
-          m.notes.push_back(fmt::format("no second communicator: {}", added.error().text));
-      }
-    }
-    tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
     const auto prove_level = [&](std::size_t level, double seconds) {
+      tune::ProveOptions options;
+      options.margin = search.margin;
       options.same = level == 0;
       options.budget_seconds = std::max(0.5, seconds);
       outcome.level = level;
-      outcome.proofs =
-          tune::prove(measurer, tune::answers_of(outcome.search, level, search), options, hooks_);
+      FreshGroups groups(m, m.levels[level], plan.most_bytes(), plan.measurer, false);
+      auto proved = tune::prove(groups, tune::answers_of(outcome.search, level, search), options, hooks_);
+      m.notes.push_back(
+          fmt::format("proved in {} communicators, made in {:.1f} s", groups.made(), groups.seconds()));
+      if (!proved) m.notes.push_back("nothing was proved: " + proved.error().text);
+      outcome.proved = proved ? std::move(*proved) : tune::Proved{};
     };
-    prove_level(outcome.level, (outcome.level > 0 ? 0.75 : 0.9) * left());
-    const auto slower =
-        std::ranges::count_if(outcome.proofs, [](const auto& p) { return p.proved && p.after.slower; });
-    if (outcome.level == 0 || slower == 0) return;
-    m.notes.push_back(fmt::format("{}: {} sizes stay slower than the default: not taken",
-                                  *m.levels[outcome.level].ctas, slower));
-    options.standard = options.tuned = {0};
+    prove_level(outcome.level, (outcome.level > 0 ? 0.8 : 0.9) * left());
+    const auto slower = std::ranges::count_if(outcome.proved.proofs, [](const auto& p) {
+      return p.proved && p.after.verdict == tune::Verdict::slower;
+    });
+    const auto dear = [](const std::optional<tune::Ratio>& r) { return r && r->high < 0.99; };
+    const bool all_dear = dear(outcome.proved.left_out) || dear(outcome.proved.left_out_other);
+    if (outcome.level == 0 || (slower == 0 && !all_dear)) return;
+    m.notes.push_back(fmt::format("{} thread blocks: {} sizes stay slower than the default{}: not taken",
+                                  *m.levels[outcome.level].ctas, slower,
+                                  all_dear ? ", and the small ones without an entry together" : ""));
     prove_level(0, 0.9 * left());
   }
 
@@ -154,8 +149,8 @@ class Run {
       table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
     }
     const int ranks = m.groups.front()->ranks();
-    table.regions = tune::regions_of(tune::answers_of(outcome.proofs), ranks, 1, reach);
-    for (const auto& p : outcome.proofs) {
+    table.regions = tune::regions_of(tune::answers_of(outcome.proved.proofs), ranks, 1, reach);
+    for (const auto& p : outcome.proved.proofs) {
       if (!p.proved) continue;
       const auto n = static_cast<std::uint32_t>(ranks);
       table.raw.push_back({p.cell.collective, p.cell.bytes, n, 1, false, p.after.standard});
@@ -167,7 +162,7 @@ class Run {
   void verify(TuneOutcome& outcome, const TuneMachine& m, tune::BackendMeasurer& measurer) {
     std::erase_if(outcome.table.regions, [&](const tune::Region& region) {
       if (interrupted()) return false;
-      for (const auto& cell : outcome.proofs) {
+      for (const auto& cell : outcome.proved.proofs) {
         if (cell.cell.collective != region.collective || cell.cell.bytes < region.from ||
             cell.cell.bytes > region.to)
           continue;
@@ -229,29 +224,29 @@ class Run {
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, o_.check); !ok) return failed(ok.error());
-    // Equal ones twice, the tuned ones in the middle.
-    std::vector<tune::Level> levels{{}, {}, {}, {}};
+    tune::Level tuned;
     for (const auto& s : table->table.settings)
-      if (s.name == "NCCL_MIN_CTAS") levels[1].ctas = levels[2].ctas = s.value;
-    auto machine = open_tune_machine({o_.gpus, levels, plan.most_bytes(), *plugin, {}}, hooks_.progress);
+      if (s.name == "NCCL_MIN_CTAS") tuned.ctas = s.value;
+    auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), *plugin, {}}, hooks_.progress);
     if (!machine) return failed(machine.error());
-    if ((*machine)->groups.size() < levels.size())
-      return failed(Error{Errc::unsupported, "tune: " + (*machine)->notes.front(), {}, {}, {}, {}});
-    // A plugin that is off would compare the default with itself.
-    if (const auto said = (*machine)->steering->said(); said.find("tuner: table") == std::string::npos)
+    // A plugin that is off would compare the default with itself; of a table without regions the settings
+    // remain.
+    const auto said = (*machine)->steering->said();
+    const bool empty = table->table.regions.empty() && said.find("has nothing for") != std::string::npos;
+    if (!empty && said.find("tuner: table") == std::string::npos)
       return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
-    auto options = plan.measurer;
-    options.table_levels = {1, 2};
-    tune::BackendMeasurer measurer((*machine)->levels, (*machine)->backends(), (*machine)->steering.get(),
-                                   options);
-    const auto columns = compare(measurer, plan, {{{0, {}}, {3, {}}}, {{1, {}}, {2, {}}}});
+    FreshGroups groups(**machine, tuned, plan.most_bytes(), plan.measurer, true);
+    const auto columns = tune::compare_instances(groups, compare_options(plan, 24), hooks_);
+    if (!columns) return failed(columns.error());
+    run_.judgements.push_back({model::Severity::info, "communicators",
+                               fmt::format("{} were made, in {:.1f} s", groups.made(), groups.seconds())});
     run_.judgements.push_back(
         {model::Severity::info, "plugin",
          fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
                      (*machine)->steering->last().applied)});
     if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && !interrupted())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
-    return finish_columns(**machine, columns, "tune", "default", "tuned");
+    return finish_columns(**machine, *columns, "tune", "default", "tuned");
   }
 
   // A job with and without the profiler's events, in one process.
@@ -268,17 +263,17 @@ class Run {
     options.mode = tune::LaunchMode::stream;
     tune::BackendMeasurer measurer({{}, {}}, {m.groups[0].get(), m.groups[0].get()}, m.steering.get(),
                                    options);
-    const auto columns = compare(measurer, plan, {{{0, {}}}, {{1, {}}}});
+    const auto columns =
+        tune::compare_switched(measurer, compare_options(plan, 21), {0, {}}, {1, {}}, hooks_);
     return finish_columns(m, columns, "profiler", "off", "on");
   }
 
-  std::vector<tune::Column> compare(tune::BackendMeasurer& measurer, const TunePlan& plan,
-                                    const tune::Sides& sides) const {
+  tune::CompareOptions compare_options(const TunePlan& plan, int pairs) const {
     tune::CompareOptions options;
     options.cells = plan.cells, options.held_back = plan.held_back;
-    options.pairs = static_cast<std::size_t>(o_.pairs);
-    options.budget_seconds = o_.budget;
-    return tune::compare_columns(measurer, options, sides, hooks_);
+    options.pairs = static_cast<std::size_t>(o_.pairs > 0 ? o_.pairs : pairs);
+    options.budget_seconds = std::max(1.0, left());
+    return options;
   }
 
   int finish_columns(const TuneMachine& m, const std::vector<tune::Column>& columns, const std::string& name,
@@ -341,7 +336,8 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--overhead", o->overhead, "measure with and without the events of a profiler PLUGIN")
       ->type_name("PLUGIN");
   verb->add_flag("--held-back", o->held_back, "with --check: also sizes in between, against the model");
-  verb->add_option("--pairs", o->pairs, "with --check, --overhead: pairs of samples a size (21)")
+  verb->add_option("--pairs", o->pairs,
+                   "pairs at most: of communicators with --check (24), of samples with --overhead (21)")
       ->type_name("N")
       ->check(CLI::Range(5, 1000));
   verb->add_option("--plugin", o->plugin, "the tuner plugin, when it is not beside this program")

@@ -64,7 +64,13 @@ void add_proof(model::MeasurementRun& run, const tune::Proof& p, int ranks, cons
   tuned.extra.push_back({"choice_before", tune::text_of(p.before)});
   tuned.extra.push_back({"border", static_cast<std::int64_t>(p.border)});
   add_ratio(tuned, p.after.ratio);
-  if (p.after.other_way) tuned.extra.push_back({"ratio_other_launches", p.after.other_way->median});
+  tuned.extra.push_back({"pairs", static_cast<std::int64_t>(p.after.tuned.size())});
+  tuned.extra.push_back({"verdict", std::string(tune::name_of(p.after.verdict))});
+  if (const auto& other = p.after.other_way) {
+    tuned.extra.push_back({"ratio_other_launches", other->median});
+    tuned.extra.push_back({"ratio_other_launches_low", other->low});
+    tuned.extra.push_back({"ratio_other_launches_high", other->high});
+  }
   run.results.push_back(std::move(standard));
   run.results.push_back(std::move(tuned));
 }
@@ -74,12 +80,23 @@ std::string proof_line(const tune::Proof& p) {
   if (!p.proved) return out + (p.failed.empty() ? "not proved: no time\n" : "failed: " + p.failed + "\n");
   const auto& m = p.after;
   const bool changed = p.before != m.choice;
-  return out + fmt::format("{:>12.2f} {:>12.2f} {:>7.3f}  {:.3f} - {:.3f}  {:>7}  {}{}{}\n",
-                           1e6 * median(m.standard), 1e6 * median(m.tuned), m.ratio.median, m.ratio.low,
-                           m.ratio.high, m.other_way ? fmt::format("{:.3f}", m.other_way->median) : "-",
-                           tune::text_of(m.choice),
-                           changed && !p.border ? fmt::format(" (not {})", tune::text_of(p.before)) : "",
-                           m.slower ? " SLOWER" : "");
+  return out +
+         fmt::format(
+             "{:>12.2f} {:>12.2f} {:>7.3f}  {:.3f} - {:.3f}  {:>7}  {}{}{}\n", 1e6 * median(m.standard),
+             1e6 * median(m.tuned), m.ratio.median, m.ratio.low, m.ratio.high,
+             m.other_way ? fmt::format("{:.3f}", m.other_way->median) : "-", tune::text_of(m.choice),
+             changed && !p.border ? fmt::format(" (not {})", tune::text_of(p.before)) : "",
+             m.verdict == tune::Verdict::not_slower ? "" : fmt::format(" {}", tune::name_of(m.verdict)));
+}
+
+std::string left_out_text(const tune::Proved& p) {
+  if (!p.left_out) return {};
+  const auto text = [](const tune::Ratio& r) {
+    return fmt::format("x {:.4f} ({:.4f} - {:.4f})", r.median, r.low, r.high);
+  };
+  return fmt::format("{} sizes up to 64K without an entry, together: {} of the default{}", p.left_out_cells,
+                     text(*p.left_out),
+                     p.left_out_other ? ", in streams " + text(*p.left_out_other) : std::string());
 }
 
 }  // namespace
@@ -108,7 +125,8 @@ void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const T
       run.results.push_back(std::move(m));
     }
   }
-  for (const auto& p : outcome.proofs) add_proof(run, p, ranks, level_text(machine.levels[outcome.level]));
+  for (const auto& p : outcome.proved.proofs)
+    add_proof(run, p, ranks, level_text(machine.levels[outcome.level]));
   for (const auto& score : outcome.scores) {
     const auto memory = machine.megabytes[score.level];
     run.judgements.push_back(
@@ -118,6 +136,8 @@ void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const T
                      memory ? fmt::format("{:.0f} MB", *memory) : std::string("an unknown amount"),
                      score.level == outcome.level ? "; chosen" : "")});
   }
+  if (const auto text = left_out_text(outcome.proved); !text.empty())
+    run.judgements.push_back({model::Severity::info, "no entry", text});
   for (const auto& note : machine.notes) run.judgements.push_back({model::Severity::info, "run", note});
 }
 
@@ -131,7 +151,13 @@ void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& co
     auto standard = column_of(name, c.cell, ranks, "default", c.standard);
     auto tuned = column_of(name, c.cell, ranks, "tuned", c.tuned);
     add_ratio(tuned, c.ratio);
-    if (c.equal) standard.extra.push_back({"equal_ratio", c.equal->median});
+    tuned.extra.push_back({"pairs", static_cast<std::int64_t>(c.tuned.size())});
+    tuned.extra.push_back({"verdict", std::string(tune::name_of(tune::verdict_of(c.ratio, 0.99)))});
+    if (c.control) {
+      standard.extra.push_back({"control_ratio", c.control->median});
+      standard.extra.push_back({"control_low", c.control->low});
+      standard.extra.push_back({"control_high", c.control->high});
+    }
     for (auto* m : {&standard, &tuned}) {
       m->verified_how = "timed only";
       m->extra.push_back({"held_back", static_cast<std::int64_t>(c.held_back)});
@@ -181,32 +207,52 @@ std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine) {
   }
   out += fmt::format("{:<15} {:>8} {:>12} {:>12} {:>7}  {:<13}  {:>7}  {}\n", "collective", "bytes",
                      "default us", "tuned us", "ratio", "95 %", "streams", "choice");
-  for (const auto& p : outcome.proofs) out += proof_line(p);
+  for (const auto& p : outcome.proved.proofs) out += proof_line(p);
+  if (const auto text = left_out_text(outcome.proved); !text.empty()) out += text + "\n";
   return out;
 }
 
+namespace {
+
+std::string ratio_text(const tune::Ratio& r) {
+  return fmt::format("{:>6.3f}  {:.3f} - {:.3f}", r.median, r.low, r.high);
+}
+
+std::string verdicts_text(const tune::Verdicts& v) {
+  return fmt::format("{} slower than 0.99, {} not slower, {} undecided (least {:.3f}, {} faster by 1 %)",
+                     v.slower, v.not_slower, v.undecided, v.least, v.faster);
+}
+
+}  // namespace
+
 std::string columns_text(const std::vector<tune::Column>& columns, const std::string& left,
                          const std::string& right) {
-  std::string out = fmt::format("{:<15} {:>10} {:>12} {:>12} {:>7}  {}\n", "collective", "bytes",
-                                left + " us", right + " us", "ratio", "95 %");
+  const bool control = std::ranges::any_of(columns, [](const auto& c) { return c.control.has_value(); });
+  std::string out =
+      fmt::format("{:<15} {:>10} {:>12} {:>12} {:>5} {:>6}  {:<13}  {}\n", "collective", "bytes",
+                  left + " us", right + " us", "pairs", "ratio", "95 %", control ? " control" : "");
   for (const auto& c : columns) {
     out += fmt::format("{:<15} {:>10} ", tune::name_of(c.cell.collective), size_text(c.cell.bytes));
-    if (!c.failed.empty())
+    if (!c.failed.empty()) {
       out += fmt::format("failed: {}\n", c.failed);
-    else
-      out += fmt::format("{:>12.2f} {:>12.2f} {:>7.3f}  {:.3f} - {:.3f}{}\n", 1e6 * c.standard_median(),
-                         1e6 * c.tuned_median(), c.ratio.median, c.ratio.low, c.ratio.high,
-                         c.held_back ? "  held back" : "");
+      continue;
+    }
+    const auto verdict = tune::verdict_of(c.ratio, 0.99);
+    out += fmt::format(
+        "{:>12.2f} {:>12.2f} {:>5} {}  {}{}{}\n", 1e6 * c.standard_median(), 1e6 * c.tuned_median(),
+        c.tuned.size(), ratio_text(c.ratio), c.control ? ratio_text(*c.control) : "",
+        verdict == tune::Verdict::not_slower ? "" : fmt::format("  {}", tune::name_of(verdict)),
+        c.held_back ? "  held back" : "");
   }
   return out + summary_text(tune::summary_of(columns)) + "\n";
 }
 
 std::string summary_text(const tune::Summary& s) {
-  return fmt::format(
-      "all_reduce from 4M: x {:.4f}; {} of {} cells faster by 5 %; {} slower than 0.99 by their whole "
-      "interval, {} "
-      "by their median (least {:.3f}); at {} two default communicators differ by 1 %",
-      s.large_gain, s.faster, s.cells, s.slower, s.below, s.least_ratio, s.unequal);
+  auto out = fmt::format(
+      "all_reduce from 4M: x {:.4f}; {} of {} cells faster by 5 %; {}; {} below 0.99 by their median",
+      s.large_gain, s.faster, s.cells, verdicts_text(s.tuned), s.below);
+  if (s.control) out += "; control, default against default: " + verdicts_text(*s.control);
+  return out;
 }
 
 }  // namespace topotune::cli

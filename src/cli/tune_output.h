@@ -14,7 +14,7 @@ struct TuneOutcome {
   tune::SearchResult search;
   std::vector<tune::LevelScore> scores;
   std::size_t level = 0;  // the one that is taken
-  std::vector<tune::Proof> proofs;
+  tune::Proved proved;
   tune::Table table;
 };
 

@@ -11,6 +11,7 @@
 #include "cli/bench_run.h"
 #include "cli/tune_job.h"
 #include "host/modules.h"
+#include "measure/runner.h"
 #include "plugins/profiler_control.h"
 #include "plugins/tuner_control.h"
 #include "tune/decide.h"
@@ -151,21 +152,69 @@ std::optional<double> free_megabytes(const TuneMachine& m) {
   return static_cast<double>(free) / 1e6;
 }
 
-}  // namespace
-
-Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
+Result<std::unique_ptr<nccl::Group>> connected_group(const TuneMachine& m, const tune::Level& level,
+                                                     std::size_t buffer_bytes) {
   nccl::GroupOptions options;
   options.buffer_bytes = buffer_bytes;
   if (!m.groups.empty()) options.buffers_of = m.groups.front().get();
   options.min_ctas = options.max_ctas = level.ctas;
-  const auto before = free_megabytes(m);
   auto group = nccl::Group::make(m.library, *m.machine, m.gpus, options);
-  if (!group) return tl::unexpected(group.error());
+  if (!group) return group;
   // Connections are made, and paid for, by the first collective.
   coll::Question q;
   q.bytes = std::min<std::size_t>(buffer_bytes, 1 << 20);
   if (auto first = (*group)->run(q, 1, coll::Mode::back_to_back); !first)
     return tl::unexpected(first.error());
+  return group;
+}
+
+}  // namespace
+
+FreshGroups::FreshGroups(TuneMachine& machine, const tune::Level& tuned, std::size_t buffer_bytes,
+                         tune::BackendMeasurer::Options options, bool by_table)
+    : machine_(machine),
+      tuned_(tuned),
+      buffer_bytes_(buffer_bytes),
+      by_table_(by_table),
+      measurer_(machine.levels, machine.backends(), machine.steering.get(), std::move(options)) {}
+
+Result<FreshGroups::Groups> FreshGroups::groups(const std::vector<tune::Kind>& order) const {
+  Groups out;
+  for (const auto kind : order) {
+    auto group = connected_group(machine_, kind == tune::Kind::tuned ? tuned_ : tune::Level{}, buffer_bytes_);
+    if (!group) return tl::unexpected(group.error());
+    out.push_back(std::move(*group));
+  }
+  return out;
+}
+
+Result<tune::Measurer*> FreshGroups::make(const std::vector<tune::Kind>& order) {
+  const double start = measure::monotonic_seconds();
+  auto fresh = groups(order);
+  if (!fresh && !groups_.empty()) {
+    groups_.clear();
+    fresh = groups(order);
+  }
+  if (!fresh) return tl::unexpected(fresh.error());
+  groups_ = std::move(*fresh);
+  std::vector<tune::Level> levels;
+  std::vector<coll::Backend*> backends;
+  std::vector<std::size_t> by_table;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    levels.push_back(order[i] == tune::Kind::tuned ? tuned_ : tune::Level{});
+    backends.push_back(groups_[i].get());
+    if (by_table_ && order[i] == tune::Kind::tuned) by_table.push_back(i);
+  }
+  measurer_.use(std::move(levels), std::move(backends), std::move(by_table));
+  made_ += order.size();
+  seconds_ += measure::monotonic_seconds() - start;
+  return &measurer_;
+}
+
+Result<void> add_level(TuneMachine& m, const tune::Level& level, std::size_t buffer_bytes) {
+  const auto before = free_megabytes(m);
+  auto group = connected_group(m, level, buffer_bytes);
+  if (!group) return tl::unexpected(group.error());
   const auto after = free_megabytes(m);
   m.megabytes.push_back(before && after
                             ? std::optional(*before - *after -

@@ -9,6 +9,7 @@
 #include "nccl/group.h"
 #include "nccl/library.h"
 #include "tune/backend_measurer.h"
+#include "tune/instances.h"
 
 namespace topotune::cli {
 
@@ -26,7 +27,7 @@ struct TuneOptions {
   std::string type = "float32";
   std::string mode = "auto";
   int sm_budget = 32;
-  int pairs = 21;
+  int pairs = 0;  // 0: 24 pairs of communicators, 21 of samples
   double margin_percent = 1;
   bool held_back = false;
 };
@@ -67,6 +68,30 @@ struct MachineRequest {
   std::string plugin;    // tuner plugin that NCCL was told to load; "" none
   std::string profiler;  // profiler plugin to switch; "" none
 };
+// Communicators that are made anew, with buffers of the machine's first one. The ones before stay until the
+// next are made, so that these get other memory; where there is not enough of it, they go first.
+class FreshGroups : public tune::Generations {
+ public:
+  // `tuned`: what the kind of that name is made with; `by_table`: it follows the plugin's table.
+  FreshGroups(TuneMachine& machine, const tune::Level& tuned, std::size_t buffer_bytes,
+              tune::BackendMeasurer::Options options, bool by_table);
+  Result<tune::Measurer*> make(const std::vector<tune::Kind>& order) override;
+  std::size_t made() const { return made_; }
+  double seconds() const { return seconds_; }  // that making them took
+
+ private:
+  using Groups = std::vector<std::unique_ptr<nccl::Group>>;
+  Result<Groups> groups(const std::vector<tune::Kind>& order) const;
+  TuneMachine& machine_;
+  tune::Level tuned_;
+  std::size_t buffer_bytes_;
+  bool by_table_;
+  Groups groups_;
+  tune::BackendMeasurer measurer_;
+  std::size_t made_ = 0;
+  double seconds_ = 0;
+};
+
 // One more communicator at the end of `machine`, with buffers of its first one.
 Result<void> add_level(TuneMachine& machine, const tune::Level& level, std::size_t buffer_bytes);
 Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,

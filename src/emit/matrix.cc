@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "emit/path_table.h"
@@ -40,12 +41,16 @@ const char* color_of(const Path* path) {
   switch (*path->type) {
     case PathType::nvl:
     case PathType::xgmi:
-    case PathType::c2c: return "\x1b[1;32m";
+    case PathType::c2c:
+      return "\x1b[1;32m";
     case PathType::pix:
-    case PathType::pxb: return "\x1b[32m";
+    case PathType::pxb:
+      return "\x1b[32m";
     case PathType::phb:
-    case PathType::node: return "\x1b[33m";
-    case PathType::sys: return "\x1b[31m";
+    case PathType::node:
+      return "\x1b[33m";
+    case PathType::sys:
+      return "\x1b[31m";
   }
   return "";
 }
@@ -78,15 +83,21 @@ std::string wrapped(const std::string& lead, const std::vector<std::string>& ite
 class Matrix {
  public:
   Matrix(const Topology& topology, const std::vector<Path>& paths, bool color)
-      : topology_(topology), paths_(paths), table_(paths), rows_(rows_of(topology)), width_(widest_cell() + 1),
-        affinity_width_(widest_affinity()), color_(color) {}
+      : topology_(topology),
+        paths_(paths),
+        table_(paths),
+        rows_(rows_of(topology)),
+        width_(widest_cell() + 1),
+        affinity_width_(widest_affinity()),
+        color_(color) {}
 
   std::string text() const {
     if (rows_.empty()) return "No GPU and no NIC.\n" + numa();
     std::string out = header();
     for (const auto& row : rows_) out += line(row);
     const auto devices = topology_.gpus.size() + topology_.nics.size();
-    if (devices > rows_.size()) out += fmt::format("… and {} more devices (--json has them)\n", devices - rows_.size());
+    if (devices > rows_.size())
+      out += fmt::format("… and {} more devices (--json has them)\n", devices - rows_.size());
     return out + "\n" + legend() + "\n" + meaning();
   }
 
@@ -120,19 +131,21 @@ class Matrix {
       out += painted ? color_of(path) + pad(cell, width_) + "\x1b[0m" : pad(cell, width_);
     }
     if (row.gpu != nullptr)
-      out += pad(short_list(row.gpu->cpus), affinity_width_) + (row.gpu->numa ? fmt::format("{}", *row.gpu->numa) : "N/A");
+      out += pad(short_list(row.gpu->cpus), affinity_width_) +
+             (row.gpu->numa ? fmt::format("{}", *row.gpu->numa) : "N/A");
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   }
 
   std::string legend() const {
     std::string out = "Legend:\n  X    = itself\n";
-    for (const auto type : {PathType::sys, PathType::node, PathType::phb, PathType::pxb, PathType::pix, PathType::c2c,
-                            PathType::xgmi, PathType::nvl}) {
+    for (const auto type : {PathType::sys, PathType::node, PathType::phb, PathType::pxb, PathType::pix,
+                            PathType::c2c, PathType::xgmi, PathType::nvl}) {
       if (std::ranges::any_of(paths_, [&](const Path& p) { return p.type == type; }))
         out += fmt::format("  {:<4} = {}\n", type == PathType::nvl ? "NV#" : name_of(type), meaning_of(type));
     }
-    if (std::ranges::any_of(paths_, [](const Path& p) { return !p.type; })) out += "  ?    = the input does not tell\n";
+    if (std::ranges::any_of(paths_, [](const Path& p) { return !p.type; }))
+      out += "  ?    = the input does not tell\n";
     std::vector<std::string> nics;
     for (const auto& nic : topology_.nics) {
       if (!label_of(nic).empty()) nics.push_back(nic_text(nic));
@@ -153,7 +166,8 @@ class Matrix {
     std::string out;
     for (const auto& node : topology_.numa) {
       out += fmt::format("NUMA node {}: CPUs {}", node.id, node.cpus ? node.cpus->to_list() : "unknown");
-      if (node.memory_bytes) out += fmt::format(", {:.1f} GiB", static_cast<double>(*node.memory_bytes) / (1 << 30));
+      if (node.memory_bytes)
+        out += fmt::format(", {:.1f} GiB", static_cast<double>(*node.memory_bytes) / (1 << 30));
       out += "\n";
     }
     return out;
@@ -181,12 +195,15 @@ class Matrix {
   std::string expected() const {
     std::string out;
     std::set<std::tuple<bool, std::optional<PathType>, std::optional<int>, long>> said;
+    std::unordered_set<std::string_view> known;
+    for (const auto& gpu : topology_.gpus) known.insert(gpu.id);
     for (const auto& path : paths_) {
       if (!path.bandwidth || said.size() >= 8) continue;
-      const bool gpus = model::find_gpu(topology_, path.a) != nullptr && model::find_gpu(topology_, path.b) != nullptr;
-      if (!said.emplace(gpus, path.type, path.nvlinks, std::lround(path.bandwidth->value * 10)).second) continue;
-      out += fmt::format("Expected {} {}: {:.1f} GB/s one way ({}; {})\n", gpus ? "GPU-GPU" : "GPU/NIC", cell_of(&path),
-                         path.bandwidth->value, path.a + "-" + path.b, path.why);
+      const bool gpus = known.contains(path.a) && known.contains(path.b);
+      if (!said.emplace(gpus, path.type, path.nvlinks, std::lround(path.bandwidth->value * 10)).second)
+        continue;
+      out += fmt::format("Expected {} {}: {:.1f} GB/s one way ({}; {})\n", gpus ? "GPU-GPU" : "GPU/NIC",
+                         cell_of(&path), path.bandwidth->value, path.a + "-" + path.b, path.why);
     }
     return out;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -151,6 +152,12 @@ void expect_pcie(const Route& a, const Route& b, Path& path) {
   if (path.type == PathType::sys) path.why += "; the link between the CPUs is not counted";
 }
 
+// As "{:g}" prints it; this is done for every pair, and most rates are whole.
+std::string short_number(double value) {
+  const bool whole = std::abs(value) < 1e5 && value == std::floor(value);
+  return whole ? std::to_string(static_cast<int>(value)) : fmt::format("{:g}", value);
+}
+
 void expect_links(const Gpu& a, const Gpu& b, std::optional<double> raw, Path& path) {
   const bool xgmi = path.type == PathType::xgmi;
   if (!path.nvlinks) return;
@@ -158,13 +165,13 @@ void expect_links(const Gpu& a, const Gpu& b, std::optional<double> raw, Path& p
   if (one && other) {
     const double rate = std::min(*one, *other);
     path.bandwidth = GBytesPerSec{*path.nvlinks * rate};
-    path.why = fmt::format("{} links x {:g} GB/s ({} for {}{})", *path.nvlinks, rate,
-                           xgmi ? "RCCL's figure" : "NCCL's figure", xgmi ? "gfx" : "sm ",
-                           *one <= *other ? *a.sm : *b.sm);
+    path.why = std::to_string(*path.nvlinks) + " links x " + short_number(rate) + " GB/s (" +
+               (xgmi ? "RCCL's figure for gfx" : "NCCL's figure for sm ") +
+               std::to_string(*one <= *other ? *a.sm : *b.sm) + ")";
   } else if (raw) {
     // What NCCL counts of an NVLink's raw rate: 20.6 of 26.562 GB/s.
     path.bandwidth = GBytesPerSec{*path.nvlinks * *raw * 0.776};
-    path.why = fmt::format("{} links x {:g} GB/s x 0.776", *path.nvlinks, *raw);
+    path.why = std::to_string(*path.nvlinks) + " links x " + short_number(*raw) + " GB/s x 0.776";
   }
 }
 

@@ -177,7 +177,7 @@ class Suite {
                                 "bandwidths");
       if (!all) return tl::unexpected(all.error());
       const auto& n = (*all)[static_cast<std::size_t>(cell.a)];
-      (both ? cell.both : cell.one) = {n[0], n[1], n[2]};
+      (both ? cell.both : cell.one) = Ucx::Stream{n[0], n[1], n[2]};
     }
     if (begins) cell.lanes = ucx_->lanes(other);
     const auto lanes = peers_.exchange(cell.lanes, "transports", options_.limit_seconds);

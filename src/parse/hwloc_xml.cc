@@ -8,6 +8,7 @@
 
 #include "base/bdf.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "parse/hwloc_distances.h"
 #include "parse/numbering.h"
 #include "parse/pci_text.h"
@@ -35,17 +36,17 @@ struct Context {
 
 // "0302 [10de:1db8] [10de:131d] a1 00"
 void read_pci_type(std::string_view text, model::PciDevice& device) {
-  const auto fields = words(text);
   const auto pair = [](std::string_view field, auto& vendor, auto& id) {
     if (field.size() < 2 || field.front() != '[' || field.back() != ']') return;
-    const auto halves = split(field.substr(1, field.size() - 2), ':');
-    if (halves.size() != 2) return;
-    vendor = parse_pci_id(halves[0]);
-    id = parse_pci_id(halves[1]);
+    field = field.substr(1, field.size() - 2);
+    const auto colon = field.find(':');
+    if (colon == std::string_view::npos || field.find(':', colon + 1) != std::string_view::npos) return;
+    vendor = parse_pci_id(field.substr(0, colon));
+    id = parse_pci_id(field.substr(colon + 1));
   };
-  if (!fields.empty()) device.class_code = parse_pci_class(fields[0]);
-  if (fields.size() > 1) pair(fields[1], device.vendor, device.device);
-  if (fields.size() > 2) pair(fields[2], device.subsystem_vendor, device.subsystem_device);
+  if (const auto field = next_word(text); !field.empty()) device.class_code = parse_pci_class(field);
+  pair(next_word(text), device.vendor, device.device);
+  pair(next_word(text), device.subsystem_vendor, device.subsystem_device);
 }
 
 // The number behind a prefix: ("nvml12", "nvml") -> 12.
@@ -236,7 +237,7 @@ class Reader {
       Found found;
       found.element = i;
       if (const auto os = on_pci_.find(i); os != on_pci_.end()) found.os_devices = os->second;
-      found.device = describe(i);
+      found.device = describe(i, bdf_of(i));
       found.device.kind = kind(found);
       if (found.device.kind == PciKind::gpu || found.device.kind == PciKind::nic ||
           found.device.kind == PciKind::nvswitch)
@@ -261,24 +262,27 @@ class Reader {
         found.os_devices, [&](std::size_t i) { return is_compute_name(attribute(i, "name")); });
     if (compute) return PciKind::gpu;
     const auto by_class = kind_of(device.class_code, device.vendor, device.device);
-    // Intel's displays on bus 0 are part of the CPU.
-    const auto bdf = parse_bdf(bdf_of(found.element));
-    const bool inside = device.vendor == 0x8086 && bdf && bdf->bus == 0 && device.class_code &&
-                        *device.class_code >> 8 == 0x0300;
-    return by_class == PciKind::gpu && inside ? PciKind::other : by_class;
+    return by_class == PciKind::gpu && part_of_cpu(device) ? PciKind::other : by_class;
   }
 
-  model::PciDevice describe(std::size_t i) {
+  // Intel's displays on bus 0.
+  static bool part_of_cpu(const model::PciDevice& device) {
+    const bool display = device.vendor == 0x8086 && device.class_code && *device.class_code >> 8 == 0x0300;
+    const auto bdf = display ? parse_bdf(device.id) : std::nullopt;
+    return bdf && bdf->bus == 0;
+  }
+
+  model::PciDevice describe(std::size_t i, std::string id) {
     model::PciDevice device;
     const auto& context = contexts_[i];
-    device.id = bdf_of(i);
+    device.id = std::move(id);
     device.root = root_of(context);
     device.numa = node_of(context);
     device.local_cpus = cpuset(context.locality, "cpuset");
     read_pci_type(attribute(i, "pci_type"), device);
     const auto speed = parse_double(attribute(i, "pci_link_speed"));
     if (speed && *speed > 0 && *speed < 1000) device.link_bandwidth = GBytesPerSec{*speed};
-    device.source = fmt::format("line {}", at(i).line);
+    device.source = "line " + std::to_string(at(i).line);
     return device;
   }
 
@@ -325,8 +329,7 @@ class Reader {
   }
 
   model::PciDevice describe_bridge(std::size_t i, const std::string& id) {
-    auto device = describe(i);
-    device.id = id;
+    auto device = describe(i, id);
     device.kind = PciKind::bridge;
     const int depth = contexts_[i].depth;  // 1: root port, 2: upstream, 3: downstream, ...
     device.root_port = depth == 1;

@@ -1,9 +1,5 @@
 #include "plugins/profiler.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,55 +14,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 
 #include "plugins/profiler_api.h"
+#include "plugins/ticks.h"
 
 namespace topotune::plugins {
 
 namespace {
 
-std::uint64_t now_ns(clockid_t clock) {
-  timespec t{};
-  ::clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-#if defined(__x86_64__)
-// CLOCK_MONOTONIC by the processor's time stamp counter, where that runs evenly: a third of the price. Its
-// rate is measured for 3 ms by the first communicator of the process (1 part in 10^5).
-class Ticks {
- public:
-  Ticks() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & 1u << 8) == 0) return;
-    const std::uint64_t t0 = __rdtsc(), n0 = now_ns(CLOCK_MONOTONIC);
-    std::uint64_t t1 = 0, n1 = 0;
-    do {
-      t1 = __rdtsc(), n1 = now_ns(CLOCK_MONOTONIC);
-    } while (n1 - n0 < 3'000'000);
-    if (t1 <= t0) return;
-    per_tick_ = static_cast<double>(n1 - n0) / static_cast<double>(t1 - t0);
-    ticks_ = t1, ns_ = n1;
-  }
-  std::uint64_t now() const {
-    if (per_tick_ == 0) return now_ns(CLOCK_MONOTONIC);
-    return ns_ + static_cast<std::uint64_t>(static_cast<double>(__rdtsc() - ticks_) * per_tick_);
-  }
-
- private:
-  double per_tick_ = 0;
-  std::uint64_t ticks_ = 0, ns_ = 0;
-};
-#else
-struct Ticks {
-  std::uint64_t now() const { return now_ns(CLOCK_MONOTONIC); }
-};
-#endif
-
-const Ticks& ticks() {
-  static const Ticks once;
-  return once;
-}
+Ticks ticks;
+std::once_flag ticks_measured;
 
 long number_in(const char* name, long fallback, long least, long most) {
   const char* text = std::getenv(name);
@@ -116,6 +74,7 @@ void* mapped_file(const std::string& path, std::size_t bytes, std::string& wrong
 }
 
 std::atomic<unsigned> files{0};
+constexpr std::uint32_t kFirstTimed = 64;
 
 }  // namespace
 
@@ -125,12 +84,18 @@ ProfilerSettings ProfilerSettings::from_environment() {
     out.folder = folder;
   out.records = std::bit_ceil(
       static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_RECORDS", 4096, 16, kMostRecords)));
-  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 512, 0, 1 << 20));
+  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 4096, 0, 1 << 20));
   out.mask = static_cast<int>(number_in("TOPOTUNE_PROFILER_MASK", 0, 0, 32767));
   return out;
 }
 
-std::string Profile::open(const ProfilerSettings& settings, const CommFacts& facts, int* mask) {
+int events_of(const ProfilerSettings& settings, const CommFacts& facts) {
+  if (settings.mask != 0) return settings.mask;
+  return static_cast<int>(kColl | kP2p | (facts.nodes > 1 ? kProxyOp | kProxyStep : 0));
+}
+
+std::string Profile::open(const ProfilerSettings& settings, const CommFacts& facts) {
+  std::call_once(ticks_measured, [] { ticks.measure(); });
   const auto ranks = static_cast<std::uint32_t>(std::clamp<int>(facts.ranks, 0, kMostRanks));
   const auto header_bytes = profile_header_bytes(ranks);
   const auto bytes = header_bytes + std::size_t{settings.records} * sizeof(ProfileRecord);
@@ -147,64 +112,77 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   header->ranks = ranks, header->nodes = static_cast<std::uint32_t>(std::max(facts.nodes, 0));
   header->rank = static_cast<std::uint32_t>(facts.rank), header->abi = static_cast<std::uint32_t>(facts.abi);
   header->comm_id = facts.comm, header->pid = static_cast<std::uint64_t>(::getpid());
-  header->began_ns = ticks().now(), header->began_unix_ns = now_ns(CLOCK_REALTIME);
+  header->began_ns = ticks.now(), header->began_unix_ns = now_ns(CLOCK_REALTIME);
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);
   copy_name(header->host, host);
   copy_name(header->comm_name, facts.name);
-  // Network steps cost something, and there are none within a node.
-  const auto base = settings.mask != 0
-                        ? settings.mask
-                        : static_cast<int>(kColl | kP2p | (facts.nodes > 1 ? kProxyOp | kProxyStep : 0));
-  header->base_mask = static_cast<std::uint32_t>(base), header->sample = settings.sample;
-  header->mask = static_cast<std::uint32_t>(base);
-  sent_ = reinterpret_cast<std::atomic<std::uint64_t>*>(header + 1);
+  header->base_mask = header->mask = static_cast<std::uint32_t>(events_of(settings, facts));
+  header->sample = settings.sample;
   ring_ = reinterpret_cast<ProfileRecord*>(static_cast<char*>(memory) + header_bytes);
-  mask_ = mask;
-  header_ = header;
-  if (mask != nullptr) __atomic_store_n(mask, base, __ATOMIC_RELAXED);
+  last_ = settings.records - 1, sample_ = settings.sample;
   __atomic_store_n(&header->magic, kProfileMagic, __ATOMIC_RELEASE);  // from here on it can be read
+  header_.store(header, std::memory_order_release);
   return "";
 }
 
 // The memory stays: events of proxy threads may still come in.
-void Profile::close() {
-  if (header_ != nullptr) header_->closed.store(1, std::memory_order_relaxed);
-}
+void Profile::close() { header()->closed.store(1, std::memory_order_relaxed); }
 
 void Profile::name(std::uint64_t comm, int rank) {
-  __atomic_store_n(&header_->comm_id, comm, __ATOMIC_RELAXED);
-  __atomic_store_n(&header_->rank, static_cast<std::uint32_t>(rank), __ATOMIC_RELAXED);
+  auto* h = header();
+  __atomic_store_n(&h->comm_id, comm, __ATOMIC_RELAXED);
+  __atomic_store_n(&h->rank, static_cast<std::uint32_t>(rank), __ATOMIC_RELAXED);
 }
 
-ProfileRecord* Profile::record(std::uint64_t number) const {
-  return &ring_[(number - 1) & (header_->records - 1)];
+void Profile::expect() const {
+  const auto* h = header();
+  const auto& r = record(next_.load(std::memory_order_relaxed) + 1);
+  const auto function = total_.load(std::memory_order_relaxed) / kProfileSizes;
+  const auto size = total_.load(std::memory_order_relaxed) % kProfileSizes;
+  __builtin_prefetch(&h->next, 1);
+  __builtin_prefetch(&h->totals[function][size], 1);
+  __builtin_prefetch(&r, 1);
+  __builtin_prefetch(&r.kernels, 1);
 }
 
-void Profile::count(const Event& event) {
+void Profile::count(ProfileHeader& h, const Event& event) {
   if (event.function >= kProfileFunctionCount) return;
   const auto size =
       event.bytes == 0 ? 0 : std::min<std::size_t>(std::bit_width(event.bytes) - 1, kProfileSizes - 1);
-  auto& total = header_->totals[event.function][size];
+  auto& total = h.totals[event.function][size];
   total.calls.fetch_add(1, std::memory_order_relaxed);
   total.bytes.fetch_add(event.bytes, std::memory_order_relaxed);
+  total_.store(static_cast<std::uint32_t>(event.function * kProfileSizes + size), std::memory_order_relaxed);
 }
 
-// Kernels of each n-th event are timed: NCCL looks at the mask at its next group.
-void Profile::window(std::uint64_t number) const {
-  if (header_->sample == 0 || mask_ == nullptr) return;
-  const auto place = number % header_->sample;
-  if (place > 1 || header_->paused.load(std::memory_order_relaxed) != 0) return;
-  const int base = static_cast<int>(header_->base_mask);
-  __atomic_store_n(mask_, place == 0 ? base | static_cast<int>(kKernelCh) : base, __ATOMIC_RELAXED);
+bool Profile::timed(std::uint64_t number) const {
+  const auto n = static_cast<std::uint32_t>(number);
+  return n % sample_ == 0 || (number < sample_ && n >= kFirstTimed && std::has_single_bit(n));
 }
 
-std::uint64_t Profile::begin(const Event& event) {
-  const auto number = header_->next.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto& r = *record(number);
+// Opened by an event whose kernels are timed, closed by the next one.
+void Profile::window(std::uint64_t number, EventMask& mask) const {
+  if (sample_ == 0) return mask.count_event();
+  const bool open = timed(number);
+  if (open || timed(number - 1)) [[unlikely]]
+    mask.time_kernels(open);
+  else
+    mask.count_event();
+}
+
+std::uint64_t Profile::begin(const Event& event, EventMask& mask) {
+  const auto start = ticks.now();
+  auto* h = header();
+  // What is locked waits for all stores before it: it comes before those to the record, which few have in
+  // their cache.
+  const auto number = h->next.fetch_add(1, std::memory_order_relaxed) + 1;
+  count(*h, event);
+  next_.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
+  auto& r = record(number);
   // Each store is one of release: none of them is seen before the 0.
   r.sequence.store(0, std::memory_order_relaxed);
-  __atomic_store_n(&r.start_ns, ticks().now(), __ATOMIC_RELEASE);
+  __atomic_store_n(&r.start_ns, start, __ATOMIC_RELEASE);
   __atomic_store_n(&r.stop_ns, 0, __ATOMIC_RELEASE);
   r.gpu_start_ns.store(0, std::memory_order_release);
   r.gpu_stop_ns.store(0, std::memory_order_release);
@@ -224,20 +202,19 @@ std::uint64_t Profile::begin(const Event& event) {
   __atomic_store_n(reinterpret_cast<std::uint64_t*>(&r.kind), word, __ATOMIC_RELEASE);
   __atomic_store_n(&r.peer, event.peer, __ATOMIC_RELEASE);
   r.sequence.store(number, std::memory_order_release);
-  count(event);
-  window(number);
+  window(number, mask);
   return number;
 }
 
 // An event whose place was taken by a later one is left alone.
-void Profile::end(std::uint64_t number) {
-  auto& r = *record(number);
+void Profile::end(std::uint64_t number) const {
+  auto& r = record(number);
   if (r.sequence.load(std::memory_order_relaxed) != number) return;
-  __atomic_store_n(&r.stop_ns, ticks().now(), __ATOMIC_RELAXED);
+  __atomic_store_n(&r.stop_ns, ticks.now(), __ATOMIC_RELAXED);
 }
 
-void Profile::kernel(std::uint64_t number, std::uint64_t timer, bool stop) {
-  auto& r = *record(number);
+void Profile::kernel(std::uint64_t number, std::uint64_t timer, bool stop) const {
+  auto& r = record(number);
   if (timer == 0 || r.sequence.load(std::memory_order_relaxed) != number) return;
   if (stop) {
     raise(r.gpu_stop_ns, timer);
@@ -247,8 +224,10 @@ void Profile::kernel(std::uint64_t number, std::uint64_t timer, bool stop) {
   }
 }
 
-void Profile::sent(std::uint32_t peer, std::uint64_t bytes) {
-  if (peer < header_->ranks) sent_[peer].fetch_add(bytes, std::memory_order_relaxed);
+void Profile::sent(std::uint32_t peer, std::uint64_t bytes) const {
+  auto* h = header();
+  if (peer < h->ranks)
+    reinterpret_cast<std::atomic<std::uint64_t>*>(h + 1)[peer].fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void remove_stale(const std::string& folder) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "plugins/event_mask.h"
+#include "plugins/names.h"
 #include "plugins/nccl_types.h"
 #include "plugins/profile_format.h"
 
@@ -13,7 +15,7 @@ namespace topotune::plugins {
 struct ProfilerSettings {
   std::string folder = "/dev/shm";  // TOPOTUNE_PROFILER_DIR
   std::uint32_t records = 4096;     // TOPOTUNE_PROFILER_RECORDS: of a communicator, a power of two
-  std::uint32_t sample = 512;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
+  std::uint32_t sample = 4096;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
   int mask = 0;                // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
   static ProfilerSettings from_environment();
 };
@@ -34,31 +36,45 @@ struct Event {
   std::uint64_t bytes = 0, number = 0;
 };
 
-// A communicator's file. Nothing here waits, allocates or fails after open().
-class Profile {
+// NCCL's event bits for a communicator: network steps cost something, and there are none within a node.
+int events_of(const ProfilerSettings& settings, const CommFacts& facts);
+
+// A communicator's file. Nothing here waits, allocates or fails after open(). One line of the cache, since a
+// job's other work has taken the caches away whenever an event comes.
+class alignas(64) Profile {
  public:
   // The reason where the file cannot be made, "" otherwise.
-  std::string open(const ProfilerSettings& settings, const CommFacts& facts, int* mask);
+  std::string open(const ProfilerSettings& settings, const CommFacts& facts);
+  bool is_open() const { return header() != nullptr; }
   void close();
 
-  std::uint64_t begin(const Event& event);  // its number, for the calls below
-  void end(std::uint64_t number);
-  void kernel(std::uint64_t number, std::uint64_t timer, bool stop);
-  void sent(std::uint32_t peer, std::uint64_t bytes);
-  void sent_for_others(std::uint64_t bytes) { header_->foreign.fetch_add(bytes, std::memory_order_relaxed); }
+  void expect() const;                                       // an event will begin soon
+  std::uint64_t begin(const Event& event, EventMask& mask);  // its number, for the calls below
+  void end(std::uint64_t number) const;
+  void kernel(std::uint64_t number, std::uint64_t timer, bool stop) const;
+  void sent(std::uint32_t peer, std::uint64_t bytes) const;
+  void sent_for_others(std::uint64_t bytes) const {
+    header()->foreign.fetch_add(bytes, std::memory_order_relaxed);
+  }
   void name(std::uint64_t comm, int rank);  // as older interfaces tell it, with the first event
-  void pause(bool on) { header_->paused.store(on ? 1 : 0, std::memory_order_relaxed); }
+  void pause(bool on) { header()->paused.store(on ? 1 : 0, std::memory_order_relaxed); }
+
+  Names names;
 
  private:
-  ProfileRecord* record(std::uint64_t number) const;
-  void count(const Event& event);
-  void window(std::uint64_t number) const;
+  ProfileHeader* header() const { return header_.load(std::memory_order_acquire); }
+  ProfileRecord& record(std::uint64_t number) const { return ring_[(number - 1) & last_]; }
+  void count(ProfileHeader& header, const Event& event);
+  bool timed(std::uint64_t number) const;
+  void window(std::uint64_t number, EventMask& mask) const;
 
-  ProfileHeader* header_ = nullptr;
-  std::atomic<std::uint64_t>* sent_ = nullptr;
+  std::atomic<ProfileHeader*> header_{nullptr};  // set last, and never taken away
   ProfileRecord* ring_ = nullptr;
-  int* mask_ = nullptr;
+  std::uint32_t last_ = 0;  // records - 1
+  std::uint32_t sample_ = 0;
+  std::atomic<std::uint32_t> next_{0}, total_{0};  // number and total of the newest event: only where to look
 };
+static_assert(sizeof(Profile) == 64);
 
 // Removes files of this user whose process is gone and that are older than an hour.
 void remove_stale(const std::string& folder);

@@ -19,6 +19,8 @@ enum ProfilerEvent : std::uint64_t {
   kProxyCtrl = 32,
   kKernelCh = 64,
   kNetPlugin = 128,
+  kCollApi = 512,
+  kP2pApi = 1024,
   kCeColl = 4096
 };
 // ncclProfilerEventState_t, those that are looked at.

@@ -17,12 +17,9 @@ namespace topotune::plugins {
 namespace {
 
 constexpr unsigned kMostProfiles = 4096;
-std::atomic<Profile*> profiles[kMostProfiles];  // never taken out: handles stay valid until the process ends
-Profile storage[kMostProfiles];
+Profile profiles[kMostProfiles];  // never closed: handles stay valid until the process ends
 std::atomic<unsigned> used{0};
-std::atomic<int*> mask_of_nccl{nullptr};
-std::atomic<int> mask_when_running{0};
-std::atomic<bool> paused{false};
+EventMask event_mask;
 std::once_flag cleaned;
 
 // 2 bits kind, 12 bits profile + 1, 48 bits number of the event; of a proxy operation: 1 bit direction, 32
@@ -48,12 +45,10 @@ Looked look(void* handle) {
   std::uint64_t word = 0;
   std::memcpy(&word, &handle, sizeof word);
   Looked out;
-  const auto profile = static_cast<unsigned>(word >> 48 & 0x1fff);
+  out.index = static_cast<unsigned>((word >> 48 & 0x1fff) - 1);
   out.kind = static_cast<Handle>(word >> 61);
   out.payload = word & 0xffff'ffff'ffffu;
-  if (profile == 0 || profile > kMostProfiles) return out;
-  out.index = profile - 1;
-  out.profile = profiles[out.index].load(std::memory_order_acquire);
+  if (out.index < kMostProfiles && profiles[out.index].is_open()) out.profile = &profiles[out.index];
   return out;
 }
 
@@ -74,16 +69,13 @@ Rc init(void** context, int* mask, const CommFacts& facts, Logger log) noexcept 
       say(log, "off for this communicator: more than 4096 in this process");
       return kSuccess;
     }
-    auto* profile = &storage[index];
-    if (const auto why = profile->open(settings, facts, mask); !why.empty()) {
+    auto& profile = profiles[index];
+    if (const auto why = profile.open(settings, facts); !why.empty()) {
       say(log, "off: " + why);
       return kSuccess;
     }
-    profile->pause(paused.load());
-    profiles[index].store(profile, std::memory_order_release);
-    mask_of_nccl.store(mask);
-    if (mask != nullptr) mask_when_running.store(__atomic_load_n(mask, __ATOMIC_RELAXED));
-    if (paused.load() && mask != nullptr) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
+    profile.pause(event_mask.paused());
+    event_mask.join(mask, events_of(settings, facts));
     *context = handle_of(Handle::event, index, 0);
     say(log, "records communicator " + std::to_string(facts.comm) + " rank " + std::to_string(facts.rank));
   } catch (...) {
@@ -98,68 +90,38 @@ Rc finalize(void* context) {
   return kSuccess;
 }
 
-// NCCL's names are constants: an address that was looked up once is looked at first, and compared.
-std::uint8_t index_of(const char* text, const char* const* names, std::size_t count) {
-  static std::atomic<std::uint64_t> known[64];
-  if (text == nullptr) return kUnknown;
-  std::uint64_t address = 0;
-  static_assert(sizeof address == sizeof text);
-  std::memcpy(&address, &text, sizeof address);
-  auto& place = known[(address >> 2 ^ address >> 8) % 64];
-  const auto word = place.load(std::memory_order_relaxed);
-  const auto guess = static_cast<std::size_t>(word & 0xff);
-  if (word >> 8 == (address & 0xff'ffff'ffff'ffffu) && guess < count && std::strcmp(text, names[guess]) == 0)
-    return static_cast<std::uint8_t>(guess);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (std::strcmp(text, names[i]) != 0) continue;
-    place.store(address << 8 | i, std::memory_order_relaxed);
-    return static_cast<std::uint8_t>(i);
-  }
-  return kUnknown;
-}
-
-constexpr const char* kTypes[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
-                                  "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
-                                  "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
-constexpr std::uint8_t kTypeBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-constexpr const char* kAlgorithms[] = {"TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
-                                       "NVLS_TREE", "PAT"};
-constexpr const char* kProtocols[] = {"LL", "LL128", "SIMPLE"};
-
-std::uint8_t function_of(const char* name) {
-  return index_of(name, kProfileFunctions, kProfileFunctionCount);
-}
-std::uint8_t function_of(std::uint8_t number) { return number; }
-std::uint8_t type_of(const char* name) { return index_of(name, kTypes, std::size(kTypes)); }
-std::uint8_t type_of(std::uint8_t number) { return number; }
-std::uint8_t algorithm_of(const char* name) { return index_of(name, kAlgorithms, std::size(kAlgorithms)); }
-std::uint8_t algorithm_of(std::uint8_t number) { return number; }
-std::uint8_t protocol_of(const char* name) { return index_of(name, kProtocols, std::size(kProtocols)); }
-std::uint8_t protocol_of(std::uint8_t number) { return number; }
-
-std::uint64_t bytes_of(std::size_t count, std::uint8_t type) {
-  return type < std::size(kTypeBytes) ? count * kTypeBytes[type] : 0;
-}
-
 template <class Coll>
-Event event_of_collective(const Coll& c) {
+Event event_of_collective(const Coll& c, Names& names) {
   Event e;
   e.kind = ProfileKind::collective;
-  e.function = function_of(c.function), e.datatype = type_of(c.datatype);
-  e.algorithm = algorithm_of(c.algorithm), e.protocol = protocol_of(c.protocol);
+  e.function = names.function(c.function), e.datatype = names.type(c.datatype);
+  e.algorithm = names.algorithm(c.algorithm), e.protocol = names.protocol(c.protocol);
   e.channels = c.channels, e.warps = c.warps;
   e.peer = c.root, e.number = c.number, e.bytes = bytes_of(c.count, e.datatype);
   return e;
 }
 
 template <class P2p>
-Event event_of_p2p(const P2p& p) {
+Event event_of_p2p(const P2p& p, Names& names) {
   Event e;
   e.kind = ProfileKind::point_to_point;
-  e.function = function_of(p.function), e.datatype = type_of(p.datatype);
+  e.function = names.function(p.function), e.datatype = names.type(p.datatype);
   if constexpr (requires { p.channels; }) e.channels = p.channels;
   e.peer = p.peer, e.bytes = bytes_of(p.count, e.datatype);
   return e;
+}
+
+template <class Ce>
+Event event_of_copy_engine(const Ce& c, Names& names) {
+  Event e;
+  e.kind = ProfileKind::copy_engine;
+  e.function = names.function(c.function), e.datatype = names.type(c.datatype);
+  e.peer = c.root, e.number = c.number, e.bytes = bytes_of(c.count, e.datatype);
+  return e;
+}
+
+void* begin(const Looked& own, const Event& event) {
+  return handle_of(Handle::event, own.index, own.profile->begin(event, event_mask));
 }
 
 template <class Descr>
@@ -172,11 +134,11 @@ Rc start(void* context, void** handle, Descr* descr) {
   switch (descr->type) {
     case kColl:
       if constexpr (requires { descr->coll.comm; }) own.profile->name(descr->coll.comm, descr->rank);
-      *handle = handle_of(Handle::event, own.index, own.profile->begin(event_of_collective(descr->coll)));
+      *handle = begin(own, event_of_collective(descr->coll, own.profile->names));
       break;
     case kP2p:
       if constexpr (requires { descr->p2p.comm; }) own.profile->name(descr->p2p.comm, descr->rank);
-      *handle = handle_of(Handle::event, own.index, own.profile->begin(event_of_p2p(descr->p2p)));
+      *handle = begin(own, event_of_p2p(descr->p2p, own.profile->names));
       break;
     case kProxyOp:
       // With PXN the work belongs to a rank of another process, whose peers are not this communicator's.
@@ -198,13 +160,13 @@ Rc start(void* context, void** handle, Descr* descr) {
       }
       break;
     default:
+      if constexpr (requires {
+                      descr->coll_api;
+                    }) {  // made by NCCL along with the others, some time before them
+        if (descr->type == kCollApi || descr->type == kP2pApi) own.profile->expect();
+      }
       if constexpr (requires { descr->ce; }) {
-        if (descr->type != kCeColl) break;
-        Event e;
-        e.kind = ProfileKind::copy_engine;
-        e.function = function_of(descr->ce.function), e.datatype = type_of(descr->ce.datatype);
-        e.peer = descr->ce.root, e.number = descr->ce.number, e.bytes = bytes_of(descr->ce.count, e.datatype);
-        *handle = handle_of(Handle::event, own.index, own.profile->begin(e));
+        if (descr->type == kCeColl) *handle = begin(own, event_of_copy_engine(descr->ce, own.profile->names));
       }
       break;
   }
@@ -276,11 +238,8 @@ plugins::ProfilerNamed<plugins::DescrV6> ncclProfiler_v6 = {
     "topotune", plugins::init_named<6>, plugins::start, plugins::stop, plugins::record, plugins::finalize};
 
 TOPOTUNE_EXPORT void topotune_profiler_pause(int pause) {
-  plugins::paused = pause != 0;
-  for (auto& slot : plugins::profiles)
-    if (auto* profile = slot.load(std::memory_order_acquire)) profile->pause(pause != 0);
-  int* mask = plugins::mask_of_nccl.load();
-  if (mask != nullptr)
-    __atomic_store_n(mask, pause != 0 ? 0 : plugins::mask_when_running.load(), __ATOMIC_RELAXED);
+  plugins::event_mask.pause(pause != 0);
+  for (auto& profile : plugins::profiles)
+    if (profile.is_open()) profile.pause(pause != 0);
 }
 }

@@ -29,6 +29,13 @@ constexpr int kMostIterations = 40;
 
 }  // namespace
 
+void BackendMeasurer::use(std::vector<Level> levels, std::vector<coll::Backend*> backends,
+                          std::vector<std::size_t> table_levels) {
+  levels_ = std::move(levels), backends_ = std::move(backends);
+  options_.table_levels = std::move(table_levels);
+  ready_.clear();
+}
+
 bool BackendMeasurer::steerable(Collective collective) const {
   return steering_ != nullptr && static_cast<int>(collective) < kTunedCollectives;
 }

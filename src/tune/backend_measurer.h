@@ -43,6 +43,10 @@ class BackendMeasurer : public Measurer {
                   Options options)
       : levels_(std::move(levels)), backends_(std::move(backends)), steering_(steering), options_(options) {}
 
+  // The same questions to other communicators, as often repeated in a sample.
+  void use(std::vector<Level> levels, std::vector<coll::Backend*> backends,
+           std::vector<std::size_t> table_levels);
+
   int ranks() const override { return backends_.front()->ranks(); }
   int nodes() const override { return 1; }
   const std::vector<Level>& levels() const override { return levels_; }

@@ -3,179 +3,208 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace topotune::tune {
 
 namespace {
 
-// The samples of one cell in one way: standard communicators, then per choice the tuned ones.
-struct Samples {
-  std::vector<std::vector<double>> standard;
-  std::vector<std::vector<std::vector<double>>> tuned;  // [choice][communicator]
-};
-
 class Prover {
  public:
-  Prover(Measurer& measurer, const ProveOptions& options, const Hooks& hooks)
-      : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
+  Prover(Generations& generations, const ProveOptions& options, const Hooks& hooks)
+      : generations_(generations), o_(options), hooks_(hooks), start_(hooks.now()) {}
 
-  std::vector<Proof> run(std::vector<Answer> answers) {
+  Result<Proved> run(std::vector<Answer> answers) {
     std::ranges::sort(answers, {},
                       [](const Answer& a) { return std::tuple(a.cell.collective, a.cell.bytes); });
-    std::vector<Proof> out;
-    std::size_t open = answers.size() + answers.size() / 4;  // some borders will be measured, too
-    for (const auto& answer : answers) {
-      share_end_ = spent() + 3 * (o_.budget_seconds - spent()) / static_cast<double>(open--);
-      out.push_back(cell(answer));
+    for (const auto& answer : answers) ask(answer.cell, answer.choice, {answer.choice});
+    if (auto ok = measure(0.7 * o_.budget_seconds); !ok) return tl::unexpected(ok.error());
+    const auto first = items_.size();
+    for (std::size_t i = 0; i < first; ++i) {
+      if (unsatisfied(items_[i].proof)) ask_again(items_[i], answers[i]);
+      if (o_.borders && i + 1 < first) ask_border(items_[i].proof, items_[i + 1].proof);
     }
-    share_end_ = o_.budget_seconds;
-    return o_.borders ? with_borders(std::move(out), answers) : out;
+    // What fails now leaves the first answers as they are.
+    if (auto ok = measure(o_.budget_seconds - spent()); !ok) hooks_.progress(ok.error().text);
+    return result();
   }
 
  private:
+  struct Item {
+    Proof proof;
+    Trial trial;                // what it was decided by
+    std::optional<Trial> next;  // to be measured
+  };
+
   double spent() const { return hooks_.now() - start_; }
-  bool over() const { return hooks_.stop() || spent() > o_.budget_seconds; }
-  bool share_over() const { return over() || spent() > share_end_; }
 
-  Proof cell(const Answer& answer) {
-    Proof p;
-    p.cell = answer.cell, p.before = answer.choice;
-    p.after.choice = answer.choice;
-    if (over()) return p;
-    hooks_.progress("proving " + std::string(name_of(p.cell.collective)) + " " +
-                    std::to_string(p.cell.bytes));
-    decide(p, {answer.choice});
-    if (p.proved && p.after.slower) decide(p, fallbacks(answer));
-    return p;
-  }
-
-  // NCCL's choice for the default communicator, with as many channels as that one has, or fewer.
-  std::vector<Choice> fallbacks(const Answer& answer) const {
-    std::vector<Choice> out{answer.choice};
-    if (!o_.same && answer.default_choice.algorithm != kNcclChooses)
-      for (const int channels : {24, 16, 8})
-        out.push_back({answer.default_choice.algorithm, answer.default_choice.protocol, channels});
-    return out;
-  }
-
-  // The best of `choices` and of nothing, from samples of one time.
-  void decide(Proof& p, std::vector<Choice> choices) {
+  void ask(const Cell& cell, const Choice& before, std::vector<Choice> choices) {
     std::erase(choices, Choice{});
     choices.insert(choices.begin(), Choice{});
-    auto measured = measure(p, choices);
-    if (measured.empty()) return;
-    const Measured* best = &measured[0];
-    for (const auto& m : measured)
-      if (&m != best && better(m, *best)) best = &m;
-    p.after = *best;
-    p.proved = true;
+    Item item;
+    item.next.emplace().cell = cell;
+    item.next->choices = std::move(choices);
+    item.proof.cell = cell, item.proof.before = item.proof.after.choice = before;
+    items_.push_back(std::move(item));
   }
 
-  // Whether an entry is worth it, `than` being nothing or the best entry so far.
-  bool better(const Measured& entry, const Measured& than) const {
-    if (entry.slower != than.slower) return than.slower;
-    if (entry.slower) return entry.worst() > than.worst();
-    if (than.choice != Choice{}) return entry.worst() > than.worst() + 0.003;
-    if (o_.same)
-      return entry.ratio.low >= 1 + o_.margin && (!entry.other_way || entry.other_way->low >= o_.least);
-    const bool gains = entry.against_nothing >= 1.005 && entry.against_nothing_low >= 1.001 &&
-                       entry.against_nothing_other >= o_.least;
-    return gains || (than.worst() < 0.995 && entry.worst() > than.worst() + 0.005);
+  bool unsatisfied(const Proof& p) const {
+    return p.proved && !o_.same && p.after.verdict != Verdict::not_slower && p.after.worst() < o_.least;
   }
 
-  std::vector<Measured> measure(Proof& p, const std::vector<Choice>& choices) {
-    const auto usual = samples(p, choices, Way::usual);
-    if (!usual) return {};
-    std::optional<Samples> other;
-    if (m_.has_other_way(p.cell)) {
-      other = samples(p, choices, Way::other);
-      if (!other) return {};
+  // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
+  // the default communicator with as many channels as that one has, or fewer.
+  void ask_again(Item& item, const Answer& answer) {
+    std::vector<Choice> choices{Choice{}};
+    if (answer.choice != Choice{}) choices.push_back(answer.choice);
+    const auto& d = answer.default_choice;
+    for (const int channels : {24, 16, 8}) {
+      const Choice c{d.algorithm, d.protocol, channels};
+      if (d.algorithm != kNcclChooses && c != answer.choice) choices.push_back(c);
     }
+    item.next.emplace().cell = answer.cell;
+    item.next->choices = std::move(choices);
+  }
+
+  // A size in the middle of two whose choices differ takes the one that is better there.
+  void ask_border(const Proof& a, const Proof& b) {
+    if (a.cell.collective != b.cell.collective || a.after.choice == b.after.choice || !a.proved || !b.proved)
+      return;
+    const auto middle = std::sqrt(static_cast<double>(a.cell.bytes) * static_cast<double>(b.cell.bytes));
+    const Cell cell{a.cell.collective, static_cast<std::uint64_t>(middle) / 64 * 64};
+    if (cell.bytes <= a.cell.bytes || cell.bytes >= b.cell.bytes) return;
+    const auto first = a.after.choice, second = b.after.choice;
+    ask(cell, {}, {first, second});
+    items_.back().proof.border = true;
+  }
+
+  Result<void> measure(double seconds) {
+    std::vector<Trial> trials;
+    for (const auto& item : items_)
+      if (item.next) trials.push_back(*item.next);
+    if (trials.empty() || seconds <= 0) return {};
+    TrialOptions o;
+    if (o_.same) o.kinds = {Kind::tuned};
+    o.first = o_.first, o.step = o_.step, o.most = o_.most, o.rounds = o_.rounds;
+    o.budget_seconds = seconds;
+    o.settled = [this](const Trial& t) { return settled(t); };
+    auto ok = run_trials(generations_, trials, o, hooks_);
+    auto next = trials.begin();
+    for (auto& item : items_)
+      if (std::exchange(item.next, std::nullopt)) decide(item, *next++);
+    return ok;
+  }
+
+  // Nothing that more pairs would change: what is taken is surely not slower, what is not is surely no gain;
+  // or it is surely slower.
+  bool settled(const Trial& t) const {
+    const auto all = rated(t);
+    if (all.empty()) return false;
+    const auto& best = all[best_of(all, t.cell)];
+    if (best.verdict == Verdict::slower) return true;  // and looked at again
+    if (best.verdict == Verdict::undecided) return false;
+    return std::ranges::all_of(all, [&](const Measured& m) {
+      return m.choice == best.choice || m.ratio.high < 1 + wanted(t.cell) || m.against_nothing.high < 1.005 ||
+             best.choice != Choice{};
+    });
+  }
+
+  void decide(Item& item, Trial& trial) {
+    auto& p = item.proof;
+    if (!trial.failed.empty()) {
+      if (!p.proved) p.failed = trial.failed;
+      return;
+    }
+    auto all = rated(trial);
+    if (all.empty()) return;  // no time
+    p.after = std::move(all[best_of(all, p.cell)]);
+    p.proved = true;
+    item.trial = std::move(trial);
+  }
+
+  std::vector<Measured> rated(const Trial& t) const {
     std::vector<Measured> out;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
+    for (std::size_t i = 0; i < t.choices.size(); ++i) {
       Measured m;
-      m.choice = choices[i];
-      if (!rate(m, *usual, i, Way::usual) || (other && !rate(m, *other, i, Way::other))) {
-        p.failed = "too few samples";
-        return {};
+      m.choice = t.choices[i];
+      const auto ratio = ratio_of(t.usual, i), against = paired_ratio(t.usual.tuned[0], t.usual.tuned[i]);
+      if (!ratio || !against) return {};
+      m.ratio = *ratio, m.against_nothing = *against;
+      m.verdict = verdict_of(m.ratio, o_.least);
+      if (!t.other.tuned[0].empty()) {
+        m.other_way = ratio_of(t.other, i);
+        m.against_nothing_other = paired_ratio(t.other.tuned[0], t.other.tuned[i]);
+        if (!m.other_way || !m.against_nothing_other) return {};
+        m.verdict = both(m.verdict, verdict_of(*m.other_way, o_.least));
       }
+      m.standard = o_.same ? t.usual.tuned[0] : t.usual.standard;
+      m.tuned = t.usual.tuned[i];
       out.push_back(std::move(m));
     }
     return out;
   }
 
-  std::optional<Samples> samples(Proof& p, const std::vector<Choice>& choices, Way way) {
-    std::vector<Candidate> all{{o_.standard.front(), {}}};
-    for (const auto& choice : choices)
-      for (const auto level : o_.tuned) all.push_back({level, choice});
-    for (std::size_t i = 1; i < o_.standard.size(); ++i) all.push_back({o_.standard[i], {}});
-    auto got = rounds(m_, p.cell, all, o_.rounds, way, [this] { return share_over(); });
-    if (!got) {
-      p.failed = got.error().text;
-      return std::nullopt;
+  // In default communicators NCCL's own choice is the default.
+  std::optional<Ratio> ratio_of(const InstanceValues& v, std::size_t choice) const {
+    return paired_ratio(o_.same ? v.tuned[0] : v.standard, v.tuned[choice]);
+  }
+
+  double wanted(const Cell& cell) const { return cell.bytes <= o_.small_bytes ? o_.small_gain : o_.margin; }
+
+  // Index; `all` begins with no entry.
+  std::size_t best_of(const std::vector<Measured>& all, const Cell& cell) const {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if ((gains(all[i], cell) || saves(all[i], all[0])) &&
+          (best == 0 || all[i].worst() > all[best].worst() + 0.003))
+        best = i;
+    return best;
+  }
+
+  bool not_worse_than_nothing(const Measured& m) const {
+    return m.against_nothing.median >= o_.least &&
+           (!m.against_nothing_other || m.against_nothing_other->median >= o_.least);
+  }
+
+  // Surely faster than the default and than no entry, and surely not slower the other way.
+  bool gains(const Measured& m, const Cell& cell) const {
+    return m.ratio.low >= 1 + o_.margin && m.ratio.median >= 1 + wanted(cell) &&
+           m.against_nothing.median >= 1.005 && m.against_nothing.low >= 1.001 &&
+           (!m.other_way || m.other_way->low >= o_.least) && not_worse_than_nothing(m);
+  }
+
+  // No entry costs something, and this surely costs less.
+  bool saves(const Measured& m, const Measured& nothing) const {
+    if (o_.same || nothing.verdict == Verdict::not_slower || nothing.worst() >= 0.995) return false;
+    const bool surely =
+        m.against_nothing.low >= 1.001 || (m.against_nothing_other && m.against_nothing_other->low >= 1.001);
+    return surely && not_worse_than_nothing(m) && m.worst() > nothing.worst() + 0.005;
+  }
+
+  Proved result() {
+    Proved out;
+    std::vector<const InstanceValues*> usual, other;
+    for (const auto& item : items_) {
+      if (!o_.same && item.proof.proved && item.proof.after.choice == Choice{} &&
+          item.proof.cell.bytes <= o_.small_bytes) {
+        usual.push_back(&item.trial.usual);
+        if (!item.trial.other.standard.empty()) other.push_back(&item.trial.other);
+      }
     }
-    Samples out;
-    auto next = got->begin();
-    out.standard.push_back(std::move(*next++));
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      out.tuned.emplace_back();
-      for (std::size_t k = 0; k < o_.tuned.size(); ++k) out.tuned.back().push_back(std::move(*next++));
-    }
-    for (; next != got->end(); ++next) out.standard.push_back(std::move(*next));
+    out.left_out = pooled_ratio(usual), out.left_out_other = pooled_ratio(other);
+    out.left_out_cells = usual.size();
+    for (auto& item : items_)
+      if (item.proof.proved || !item.proof.border) out.proofs.push_back(std::move(item.proof));
+    std::ranges::sort(out.proofs, {},
+                      [](const Proof& p) { return std::tuple(p.cell.collective, p.cell.bytes); });
     return out;
   }
 
-  bool rate(Measured& m, const Samples& s, std::size_t choice, Way way) const {
-    const auto& mine = s.tuned[choice];
-    auto standard = mean_of(s.standard, 0, s.standard.size()), tuned = mean_of(mine, 0, mine.size());
-    const auto nothing = mean_of(s.tuned[0], 0, s.tuned[0].size());
-    const auto ratio = paired_ratio(standard, tuned), against = paired_ratio(nothing, tuned);
-    if (!ratio || !against) return false;
-    bool slower = ratio->high < o_.least;
-    for (const auto& a : s.standard)
-      for (const auto& b : mine)
-        if (const auto one = paired_ratio(a, b)) slower = slower && one->high < o_.least;
-    // NCCL's own choice in default communicators is the default.
-    m.slower = m.slower || (slower && !(o_.same && m.choice == Choice{}));
-    if (way == Way::other) {
-      m.other_way = ratio;
-      m.against_nothing_other = against->median;
-      return true;
-    }
-    m.ratio = *ratio;
-    m.against_nothing = against->median, m.against_nothing_low = against->low;
-    m.standard = std::move(standard), m.tuned = std::move(tuned);
-    return true;
-  }
-
-  // A size in the middle of two whose choices differ takes the one that is better there.
-  std::vector<Proof> with_borders(std::vector<Proof> proofs, const std::vector<Answer>& answers) {
-    std::vector<Proof> out;
-    for (std::size_t i = 0; i < proofs.size(); ++i) {
-      out.push_back(proofs[i]);
-      if (i + 1 == proofs.size() || over()) continue;
-      const auto &a = proofs[i], &b = proofs[i + 1];
-      if (a.cell.collective != b.cell.collective || a.after.choice == b.after.choice || !a.proved ||
-          !b.proved)
-        continue;
-      const auto middle = std::sqrt(static_cast<double>(a.cell.bytes) * static_cast<double>(b.cell.bytes));
-      Proof p;
-      p.cell = {a.cell.collective, static_cast<std::uint64_t>(middle) / 64 * 64};
-      if (p.cell.bytes <= a.cell.bytes || p.cell.bytes >= b.cell.bytes) continue;
-      p.border = true;
-      hooks_.progress("border " + std::string(name_of(p.cell.collective)) + " " +
-                      std::to_string(p.cell.bytes));
-      decide(p, {a.after.choice, b.after.choice});
-      if (p.proved && p.after.slower) decide(p, fallbacks(answers[i]));
-      if (p.proved) out.push_back(std::move(p));
-    }
-    return out;
-  }
-
-  Measurer& m_;
+  Generations& generations_;
   const ProveOptions& o_;
   const Hooks& hooks_;
-  double start_, share_end_ = 0;
+  std::vector<Item> items_;
+  double start_;
 };
 
 std::uint64_t half_way(std::uint64_t a, std::uint64_t b) {
@@ -206,9 +235,9 @@ void join_into(std::vector<Region>& out, const Region& r) {
 
 }  // namespace
 
-std::vector<Proof> prove(Measurer& measurer, const std::vector<Answer>& answers, const ProveOptions& options,
-                         const Hooks& hooks) {
-  return Prover(measurer, options, hooks).run(answers);
+Result<Proved> prove(Generations& generations, const std::vector<Answer>& answers,
+                     const ProveOptions& options, const Hooks& hooks) {
+  return Prover(generations, options, hooks).run(answers);
 }
 
 std::vector<Answer> answers_of(const SearchResult& result, std::size_t level, const SearchOptions& options) {

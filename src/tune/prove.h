@@ -1,11 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tune/accept.h"
-#include "tune/rounds.h"
+#include "tune/instances.h"
 #include "tune/search.h"
 
 namespace topotune::tune {
@@ -21,25 +22,27 @@ struct Answer {
 std::vector<Answer> answers_of(const SearchResult& result, std::size_t level, const SearchOptions& options);
 
 struct ProveOptions {
-  std::vector<std::size_t> standard,
-      tuned;          // levels: communicators with the default and with the table's settings
-  bool same = false;  // the table sets nothing: NCCL's own choice is the default
-  std::size_t rounds = 31;
+  bool same = false;                           // the table sets nothing: NCCL's own choice is the default
+  std::size_t first = 4, step = 2, most = 12;  // generations of communicators, see TrialOptions
+  std::size_t rounds = 3;
   double budget_seconds = 50;
-  double margin = 0.01;  // in default communicators a choice must be surely faster by this
-  double least = 0.99;   // slower: the whole interval of the ratio lies below
-  bool borders = true;   // also sizes between those whose choices differ
+  double margin = 0.01;      // an entry must be surely faster than the default by this
+  double small_gain = 0.03;  // and up to `small_bytes` by this in the median: less is not worth a line there
+  std::uint64_t small_bytes = 64 << 10;
+  double least = 0.99;  // slower: the whole interval of the ratio lies below
+  bool borders = true;  // also sizes between those whose choices differ
 };
 
-// A choice of a size, measured once more with fresh samples.
+// A choice of a size, measured in fresh communicators. Ratios are over pairs of communicators.
 struct Measured {
   Choice choice;
-  Ratio ratio;                     // by the mean of equal communicators
+  Ratio ratio;                     // of the default
   std::optional<Ratio> other_way;  // with kernels started the other way
-  // Time of NCCL's own choice there over time of this: median and low end; median of the other way.
-  double against_nothing = 1, against_nothing_low = 1, against_nothing_other = 1;
-  bool slower = false;  // surely: in one way, by the mean and by each pair of communicators
-  std::vector<double> standard, tuned;
+  // Time of NCCL's own choice over time of this one in the same communicators.
+  Ratio against_nothing;
+  std::optional<Ratio> against_nothing_other;
+  Verdict verdict = Verdict::undecided;  // by both ways
+  std::vector<double> standard, tuned;   // seconds, one value a communicator
   double worst() const { return other_way ? std::min(ratio.median, other_way->median) : ratio.median; }
 };
 
@@ -53,12 +56,20 @@ struct Proof {
   std::string failed;
 };
 
-// Measures every answer again, beside NCCL's own choice in the same communicators and beside the default:
-// what is not surely better than no entry is dropped; what is slower than the default gives way to NCCL's
-// choice for the default communicator with fewer channels, or to no entry; the sizes between two that differ
-// are decided likewise. Ascending in collective and size.
-std::vector<Proof> prove(Measurer& measurer, const std::vector<Answer>& answers, const ProveOptions& options,
-                         const Hooks& hooks);
+struct Proved {
+  std::vector<Proof> proofs;  // ascending in collective and size
+  // What the table's settings do by themselves to the small sizes that it has no entry for, all of them
+  // together (pooled_ratio), in either way to start kernels.
+  std::optional<Ratio> left_out, left_out_other;
+  std::size_t left_out_cells = 0;
+};
+
+// Measures every answer again, beside NCCL's own choice in the same communicators and beside the default, in
+// communicators that are made anew: what is not surely better than the default and than no entry is dropped;
+// what is slower than the default gives way to NCCL's choice for the default communicator with fewer
+// channels, or to no entry; the sizes between two that differ are decided likewise.
+Result<Proved> prove(Generations& generations, const std::vector<Answer>& answers,
+                     const ProveOptions& options, const Hooks& hooks);
 
 // The answers that stand.
 std::vector<Answer> answers_of(const std::vector<Proof>& proofs);

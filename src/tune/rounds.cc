@@ -1,6 +1,37 @@
 #include "tune/rounds.h"
 
+#include <numeric>
+
+#include "measure/statistics.h"
+
 namespace topotune::tune {
+
+namespace {
+
+class Order {
+ public:
+  explicit Order(std::size_t count) : order_(count) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+  }
+  // Two alternate, A B B A.
+  const std::vector<std::size_t>& next() {
+    const auto last = order_.back();
+    if (order_.size() == 2) {
+      std::swap(order_[0], order_[1]);
+      return order_;
+    }
+    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_.below(i)]);
+    if (order_.size() > 1 && order_.front() == last)
+      std::swap(order_.front(), order_[1 + random_.below(order_.size() - 1)]);
+    return order_;
+  }
+
+ private:
+  std::vector<std::size_t> order_;
+  measure::Random random_{order_.size()};
+};
+
+}  // namespace
 
 Result<std::vector<std::vector<double>>> rounds(Measurer& measurer, const Cell& cell,
                                                 const std::vector<Candidate>& candidates, std::size_t count,
@@ -12,24 +43,13 @@ Result<std::vector<std::vector<double>>> rounds(Measurer& measurer, const Cell& 
   };
   for (std::size_t i = 0; i < candidates.size(); ++i)
     if (const auto got = sample(i); !got) return tl::unexpected(got.error());
+  Order order(candidates.size());
   for (std::size_t round = 0; round < count && (round < 7 || !over()); ++round) {
-    for (std::size_t k = 0; k < candidates.size(); ++k) {
-      const auto i = round % 2 == 0 ? k : candidates.size() - 1 - k;
+    for (const auto i : order.next()) {
       const auto got = sample(i);
       if (!got) return tl::unexpected(got.error());
       out[i].push_back(*got);
     }
-  }
-  return out;
-}
-
-std::vector<double> mean_of(const std::vector<std::vector<double>>& samples, std::size_t first,
-                            std::size_t count) {
-  std::vector<double> out;
-  for (std::size_t round = 0; round < samples[first].size(); ++round) {
-    double sum = 0;
-    for (std::size_t i = first; i < first + count; ++i) sum += samples[i][round];
-    out.push_back(sum / static_cast<double>(count));
   }
   return out;
 }

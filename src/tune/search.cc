@@ -29,6 +29,8 @@ class Search {
       : m_(measurer), o_(options), hooks_(hooks), start_(hooks.now()) {}
 
   SearchResult run() {
+    // Large sizes have the most to gain, and take the least time.
+    std::stable_partition(o_.cells.begin(), o_.cells.end(), [](const Cell& c) { return c.bytes >= kLarge; });
     for (const auto& next : o_.cells) {
       if (hooks_.stop()) out_.interrupted = true;
       if (out_.interrupted) break;
@@ -39,12 +41,14 @@ class Search {
       }
       share_end_ = spent() + 3 * left / static_cast<double>(o_.cells.size() - out_.cells.size());
       hooks_.progress(std::string(name_of(next.collective)) + " " + std::to_string(next.bytes));
+      if (!out_.cells.empty() && next.bytes < out_.cells.back().cell.bytes) seen_.clear();
       out_.cells.push_back(cell(next));
     }
     for (auto& cell : out_.cells) {
       if (hooks_.stop() || spent() > 0.9 * o_.budget_seconds) break;
       if (doubtful(cell)) again(cell);
     }
+    std::ranges::stable_sort(out_.cells, {}, [](const CellResult& r) { return r.cell.bytes; });
     out_.seconds = spent();
     return std::move(out_);
   }
@@ -179,16 +183,16 @@ class Search {
       const auto choice = mine[i].candidate.choice;
       if (choice.algorithm == kNcclChooses || median(mine[i].samples) > 1.1 * median(mine[0].samples))
         continue;
-      for (const int channels : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
-        const int most = m_.levels()[level].ctas.value_or(24);
-        if (channels > most) break;
+      // What is best so far comes first, then the most channels: those remain when the time is over.
+      variants.push_back({mine[i].candidate, {}});
+      for (const int channels : {64, 48, 32, 24, 16, 8, 4, 2, 1}) {
+        if (channels > m_.levels()[level].ctas.value_or(24)) continue;
         Candidate c{level, {choice.algorithm, choice.protocol, channels}};
         const auto expected =
             at_least(seen_[key_of(r.cell.collective, c)], static_cast<double>(r.cell.bytes));
         if (expected && *expected > kHopeless * median(mine[0].samples)) continue;
         variants.push_back({c, {}});
       }
-      variants.push_back({mine[i].candidate, {}});
     }
     if (variants.empty()) return mine[0].candidate;
     if (!measure_field(r, variants)) return std::nullopt;
@@ -293,6 +297,7 @@ class Search {
   }
 
   static constexpr double kHopeless = 1.4;
+  static constexpr std::uint64_t kLarge = 1 << 20;
   Measurer& m_;
   SearchOptions o_;
   const Hooks& hooks_;

@@ -67,7 +67,7 @@ std::optional<double> at_least(const std::vector<Seen>& seen, double bytes);
 // The line through the last two. Nothing with fewer than two.
 std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes);
 
-// Measures all cells, ascending in size, within the time. An error of one cell is kept with it.
+// Measures all cells within the time, from 1 MiB on first. An error of one cell is kept with it.
 SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks);
 
 // The communicator setting with the best mean gain over all cells, where cells that would be slower count

@@ -21,6 +21,22 @@ std::string warning(std::string_view message, std::string_view source = "x.cc:1"
   return fmt::format("a:1:2 [0] {} NCCL WARN {}\n", source, message);
 }
 
+// What a rank says of itself: `device` is its GPU on its host.
+std::string init_start(int rank, int ranks, int device) {
+  return fmt::format(
+      "ncclCommInitRank comm 0x{} rank {} nranks {} cudaDev {} nvmlDev {} busId {}000 commId 0xabc - Init "
+      "START",
+      rank + 1, rank, ranks, device, device, device + 1);
+}
+std::string init_complete(int rank, int ranks, int device) {
+  return fmt::format("comm 0x{} rank {} nranks {} cudaDev {} busId {}000 - Init COMPLETE", rank + 1, rank,
+                     ranks, device, device + 1);
+}
+std::string nodes_of(int rank, int ranks, std::string_view nodes, int local_ranks, int local_rank) {
+  return fmt::format("comm 0x{} rank {} nRanks {} nNodes {} localRanks {} localRank {} MNNVL 0", rank + 1,
+                     rank, ranks, nodes, local_ranks, local_rank);
+}
+
 model::Diagnosis diagnose(std::string_view text, const model::Machine* machine = nullptr) {
   const auto d = diagnose_log(parse::parse_nccl_log(text), machine, "job.log");
   for (const auto& f : d.findings)
@@ -139,11 +155,7 @@ TEST(LogRules, ABenchmarkOfOneRank) {
     std::string text =
         "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 1048576(bytes) warmup iters: 5 iters: 20 "
         "agg iters: 1 validation: 1 graph: 0\n";
-    for (int r = 0; r < ranks; ++r)
-      text += line("a", r,
-                   fmt::format("ncclCommInitRank comm 0x1{} rank {} nranks {} cudaDev {} nvmlDev {} busId "
-                               "{}000 commId 0xfe - Init START",
-                               r, r, ranks, r, r, r + 1));
+    for (int r = 0; r < ranks; ++r) text += line("a", r, init_start(r, ranks, r));
     return text + "# Avg bus bandwidth    : 0\n";
   };
   EXPECT_EQ(severity(diagnose(head(1)), "BENCH01"), Severity::warn);
@@ -170,8 +182,7 @@ TEST(LogRules, NetworkWithoutGpuDirect) {
 TEST(LogRules, SocketsBecauseNoDeviceWasFound) {
   const std::string none = line("a", 0, "NET/IB : No device found.") + line("a", 0, "Using network Socket");
   EXPECT_EQ(severity(diagnose(none), "LOG03"), Severity::info);
-  const std::string hosts =
-      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0");
+  const std::string hosts = line("a", 0, nodes_of(0, 2, "2", 1, 0));
   EXPECT_EQ(severity(diagnose(none + hosts), "LOG03"), Severity::warn);
   EXPECT_EQ(severity(diagnose(none + hosts + line("a", 0, "NET/Socket : Using [0]ib0:10.0.0.1<0>")), "LOG03"),
             Severity::error);
@@ -238,13 +249,7 @@ std::string two_hosts(int second_device) {
   std::string text = line("a", 0, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e0:1.1.1.1<0>");
   for (int r = 0; r < 4; ++r) {
     const auto* host = r < 2 ? "a" : "b";
-    text += line(host, r % 2,
-                 fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 "
-                             "commId 0xabc - Init START",
-                             r + 1, r, r % 2, r % 2, r % 2 + 1));
-    text += line(host, r % 2,
-                 fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1,
-                             r, r % 2));
+    text += line(host, r % 2, init_start(r, 4, r % 2)) + line(host, r % 2, nodes_of(r, 4, "2", 2, r % 2));
     text +=
         line(host, r % 2,
              "4 coll channels, 4 collnet channels, 0 nvls channels, 4 p2p channels, 2 p2p channels per peer");
@@ -284,8 +289,7 @@ TEST(LogRules, GpuDirectThatIsEnabledIsNotDisabled) {
   const std::string used = line("a", 0, "Using network IB");
   EXPECT_EQ(severity(diagnose(off + used), "LOG01"), Severity::warn);
   EXPECT_EQ(find(diagnose(line("a", 0, "NET/IB : GPU Direct RDMA (nvidia-p") + used), "LOG01"), nullptr);
-  const std::string one_host =
-      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0");
+  const std::string one_host = line("a", 0, nodes_of(0, 2, "1", 2, 0));
   EXPECT_EQ(find(diagnose(off + used + one_host), "LOG01"), nullptr);
 }
 
@@ -354,10 +358,8 @@ TEST(LogRules, AnIdleLinkIsNoFaultWhereTheCurrentSpeedIsRead) {
 
 TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
   std::string text;
-  for (int r = 0; r < 3; ++r)
-    text += line(
-        "a", r,
-        fmt::format("comm 0x{} rank {} nranks 3 cudaDev {} busId {}000 - Init COMPLETE", r + 1, r, r, r + 1));
+  for (int r = 0; r < 3; ++r) text += line("a", r, init_complete(r, 3, r));
+  EXPECT_EQ(find(diagnose(text), "LOG21"), nullptr);
   text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
   text += "[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
   const auto d = diagnose(text);
@@ -367,8 +369,7 @@ TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
 
 TEST(LogRules, VerbsThatCannotBeLoaded) {
   const std::string failed = line("a", 0, "Failed to open libibverbs.so[.1]");
-  const std::string hosts =
-      line("a", 0, "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0");
+  const std::string hosts = line("a", 0, nodes_of(0, 2, "2", 1, 0));
   EXPECT_EQ(severity(diagnose(failed + hosts), "LOG04"), Severity::warn);
   EXPECT_EQ(severity(diagnose(failed + hosts + line("a", 0, "Using network AWS Libfabric")), "LOG04"),
             Severity::info);
@@ -381,22 +382,11 @@ TEST(LogRules, OnlySomeRailsCarryTraffic) {
 }
 
 TEST(LogRules, MoreNodesThanHosts) {
-  std::string text;
-  for (int r = 0; r < 2; ++r) {
-    text += line(
-        "a", r,
-        fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 2 cudaDev {} nvmlDev {} busId {}000 commId "
-                    "0xabc - Init START",
-                    r + 1, r, r, r, r + 1));
-    text += line(
-        "a", r,
-        fmt::format("comm 0x{} rank {} nRanks 2 nNodes NODES localRanks 1 localRank 0 MNNVL 0", r + 1, r));
-  }
-  const auto with = [&](const std::string& nodes) {
-    auto out = text;
-    for (auto at = out.find("NODES"); at != std::string::npos; at = out.find("NODES"))
-      out.replace(at, 5, nodes);
-    return diagnose(out);
+  const auto with = [](std::string_view nodes) {
+    std::string text;
+    for (int r = 0; r < 2; ++r)
+      text += line("a", r, init_start(r, 2, r)) + line("a", r, nodes_of(r, 2, nodes, 1, 0));
+    return diagnose(text);
   };
   EXPECT_EQ(severity(with("2"), "CONT07"), Severity::warn);
   EXPECT_EQ(find(with("1"), "CONT07"), nullptr);
@@ -407,14 +397,7 @@ TEST(LogRules, MoreNodesThanHosts) {
 TEST(LogRules, OneNodesLogDoesNotTellHowManyHostsThereAre) {
   std::string text;
   for (int r = 0; r < 2; ++r) {
-    text += line(
-        "a", r,
-        fmt::format("ncclCommInitRank comm 0x{} rank {} nranks 4 cudaDev {} nvmlDev {} busId {}000 commId "
-                    "0xabc - Init START",
-                    r + 1, r, r, r, r + 1));
-    text += line(
-        "a", r,
-        fmt::format("comm 0x{} rank {} nRanks 4 nNodes 2 localRanks 2 localRank {} MNNVL 0", r + 1, r, r));
+    text += line("a", r, init_start(r, 4, r)) + line("a", r, nodes_of(r, 4, "2", 2, r));
     text +=
         line("a", r, fmt::format("Channel 0{}/0 : {}[{}] -> {}[{}] [send] via NET/IB/0", r, r, r, r + 2, r));
   }
@@ -449,17 +432,6 @@ TEST(LogRules, GpuDirectOnBothSidesOneSideOrNone) {
   EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG01"), nullptr);
   EXPECT_NE(find(sides("/GDRDMA", ""), "LOG02"), nullptr);
   EXPECT_EQ(find(sides("/GDRDMA", "/GDRDMA"), "LOG02"), nullptr);
-}
-
-TEST(LogRules, TheWatchdogNamesWhoWaited) {
-  std::string text;
-  for (int r = 0; r < 3; ++r)
-    text += line(
-        "a", r,
-        fmt::format("comm 0x{} rank {} nranks 3 cudaDev {} busId {}000 - Init COMPLETE", r + 1, r, r, r + 1));
-  EXPECT_EQ(find(diagnose(text), "LOG21"), nullptr);
-  text += "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)\n";
-  EXPECT_NE(find(diagnose(text), "LOG21"), nullptr);
 }
 
 TEST(LogRules, TheCostOfASwitchIsMeasuredWhereItWas) {

@@ -21,10 +21,20 @@ NOT: "bytes":16384
 
 NAME: the plugin follows a table
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nset NCCL_MIN_CTAS 32\nregion all_reduce 4096 8192 2 1 Ring LL128 8 1 1 1\nend 1\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 4K --mode stream --pairs 7; true
+EXPECT: control
 EXPECT: all_reduce
+EXPECT: undecided
+EXPECT: control, default against default:
+EXPECT: communicators: 24 were made
 EXPECT: 1 regions for 2 ranks on 1 node(s);
 EXPECT: decisions came from the table
 NOT: ; 0 decisions
+
+NAME: of a table without regions the settings are compared
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 1K --mode stream --pairs 6; true
+EXPECT: all_reduce
+EXPECT: communicators: 18 were made
+EXPECT: the table has nothing for 2 ranks
 
 NAME: a table of another NCCL is not used
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.1.0\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 4K --pairs 5

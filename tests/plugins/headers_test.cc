@@ -23,94 +23,98 @@ namespace topotune::plugins {
 namespace {
 
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs))
-#define SAME_PLACE(ours, a, theirs, b) \
-  static_assert(offsetof(ours, a) == offsetof(theirs, b) && sizeof(ours::a) == sizeof(theirs::b))
-#define SAME_EVENT(ours, theirs, a, b) \
+#define SAME(ours, a, theirs, b) \
   static_assert(offsetof(ours, a) == offsetof(theirs, b) && sizeof(ours{}.a) == sizeof(theirs{}.b))
 
-// Both plugins' tables of functions: as many pointers in the same places.
-SAME_SIZE(TunerV2, ncclTuner_v2_t);
-SAME_SIZE(TunerV3, ncclTuner_v3_t);
-SAME_SIZE(TunerV4, ncclTuner_v4_t);
-SAME_SIZE(TunerV5, ncclTuner_v5_t);
-SAME_PLACE(TunerV2, get_coll_info, ncclTuner_v2_t, getCollInfo);
-SAME_PLACE(TunerV3, get_coll_info, ncclTuner_v3_t, getCollInfo);
-SAME_PLACE(TunerV4, get_coll_info, ncclTuner_v4_t, getCollInfo);
-SAME_PLACE(TunerV5, get_coll_info, ncclTuner_v5_t, getCollInfo);
-SAME_PLACE(TunerV5, finalize, ncclTuner_v5_t, finalize);
-SAME_SIZE(NvlDomains, ncclNvlDomainInfo_v5_t);
-SAME_PLACE(NvlDomains, most_ranks, ncclNvlDomainInfo_v5_t, maxRanksPerNvlDomain);
-SAME_SIZE(TunerConstants, ncclTunerConstants_v5_t);
-SAME_PLACE(TunerConstants, hardware_latencies, ncclTunerConstants_v5_t, hwLatencies);
-SAME_PLACE(TunerConstants, nvls_tree, ncclTunerConstants_v5_t, perChMaxNVLSTreeBws);
+// Tables of functions: as many pointers in the same places.
+#define TABLE(ours, a, theirs, b) \
+  SAME_SIZE(ours, theirs);        \
+  SAME(ours, a, theirs, b)
+TABLE(TunerV2, get_coll_info, ncclTuner_v2_t, getCollInfo);
+TABLE(TunerV3, get_coll_info, ncclTuner_v3_t, getCollInfo);
+TABLE(TunerV4, get_coll_info, ncclTuner_v4_t, getCollInfo);
+TABLE(TunerV5, get_coll_info, ncclTuner_v5_t, getCollInfo);
+SAME(TunerV5, finalize, ncclTuner_v5_t, finalize);
+TABLE(NvlDomains, most_ranks, ncclNvlDomainInfo_v5_t, maxRanksPerNvlDomain);
+TABLE(TunerConstants, hardware_latencies, ncclTunerConstants_v5_t, hwLatencies);
+SAME(TunerConstants, nvls_tree, ncclTunerConstants_v5_t, perChMaxNVLSTreeBws);
 #ifdef TUNER_V6_H_
-SAME_SIZE(TunerV6, ncclTuner_v6_t);
-SAME_PLACE(TunerV6, get_chunk_size, ncclTuner_v6_t, getChunkSize);
+TABLE(TunerV6, get_chunk_size, ncclTuner_v6_t, getChunkSize);
 #endif
-SAME_SIZE(EnvV1, ncclEnv_v1_t);
-SAME_PLACE(EnvV1, get_env, ncclEnv_v1_t, getEnv);
+TABLE(EnvV1, get_env, ncclEnv_v1_t, getEnv);
 #ifdef ENV_V2_H_
-SAME_SIZE(EnvV2, ncclEnv_v2_t);
-SAME_PLACE(EnvV2, get_env, ncclEnv_v2_t, getEnv);
+TABLE(EnvV2, get_env, ncclEnv_v2_t, getEnv);
 #endif
+TABLE(ProfilerUnnamed<DescrV1>, record, ncclProfiler_v1_t, recordEventState);
+TABLE(ProfilerUnnamed<DescrV2>, record, ncclProfiler_v2_t, recordEventState);
+TABLE(ProfilerUnnamed<DescrV3>, record, ncclProfiler_v3_t, recordEventState);
+TABLE(ProfilerV4, start, ncclProfiler_v4_t, startEvent);
+TABLE(ProfilerNamed<DescrV5>, record, ncclProfiler_v5_t, recordEventState);
 
-SAME_SIZE(ProfilerUnnamed<DescrV1>, ncclProfiler_v1_t);
-SAME_SIZE(ProfilerV4, ncclProfiler_v4_t);
-SAME_SIZE(ProfilerNamed<DescrV5>, ncclProfiler_v5_t);
-SAME_PLACE(ProfilerV4, start, ncclProfiler_v4_t, startEvent);
-SAME_PLACE(ProfilerNamed<DescrV5>, record, ncclProfiler_v5_t, recordEventState);
-
-// Events. `parent` and what a proxy operation says are alike in all versions.
-#define SAME_FRAME(ours, theirs)                                 \
-  SAME_SIZE(ours, theirs);                                       \
-  SAME_EVENT(ours, theirs, type, type);                          \
-  SAME_EVENT(ours, theirs, parent, parentObj);                   \
-  SAME_EVENT(ours, theirs, rank, rank);                          \
-  SAME_EVENT(ours, theirs, coll.number, coll.seqNumber);         \
-  SAME_EVENT(ours, theirs, coll.function, coll.func);            \
-  SAME_EVENT(ours, theirs, coll.count, coll.count);              \
-  SAME_EVENT(ours, theirs, coll.root, coll.root);                \
-  SAME_EVENT(ours, theirs, coll.datatype, coll.datatype);        \
-  SAME_EVENT(ours, theirs, coll.warps, coll.nWarps);             \
-  SAME_EVENT(ours, theirs, coll.algorithm, coll.algo);           \
-  SAME_EVENT(ours, theirs, coll.protocol, coll.proto);           \
-  SAME_EVENT(ours, theirs, p2p.function, p2p.func);              \
-  SAME_EVENT(ours, theirs, p2p.datatype, p2p.datatype);          \
-  SAME_EVENT(ours, theirs, p2p.count, p2p.count);                \
-  SAME_EVENT(ours, theirs, p2p.peer, p2p.peer);                  \
-  SAME_EVENT(ours, theirs, proxy_op.pid, proxyOp.pid);           \
-  SAME_EVENT(ours, theirs, proxy_op.channel, proxyOp.channelId); \
-  SAME_EVENT(ours, theirs, proxy_op.peer, proxyOp.peer);         \
-  SAME_EVENT(ours, theirs, proxy_op.is_send, proxyOp.isSend)
-
-SAME_FRAME(DescrV1, ncclProfilerEventDescr_v1_t);
-SAME_EVENT(DescrV1, ncclProfilerEventDescr_v1_t, coll.comm, coll.commHash);
-SAME_EVENT(DescrV1, ncclProfilerEventDescr_v1_t, coll.channels, coll.nMaxChannels);
-SAME_EVENT(DescrV1, ncclProfilerEventDescr_v1_t, p2p.comm, p2p.commHash);
-SAME_FRAME(DescrV2, ncclProfilerEventDescr_v2_t);
-SAME_EVENT(DescrV2, ncclProfilerEventDescr_v2_t, coll.comm, coll.commHash);
-SAME_EVENT(DescrV2, ncclProfilerEventDescr_v2_t, coll.channels, coll.nMaxChannels);
-SAME_FRAME(DescrV3, ncclProfilerEventDescr_v3_t);
-SAME_EVENT(DescrV3, ncclProfilerEventDescr_v3_t, coll.comm, coll.commHash);
-SAME_EVENT(DescrV3, ncclProfilerEventDescr_v3_t, coll.channels, coll.nMaxChannels);
-SAME_EVENT(DescrV3, ncclProfilerEventDescr_v3_t, kernel.channel, kernelCh.channelId);
-SAME_FRAME(DescrV4, ncclProfilerEventDescr_v4_t);
-SAME_EVENT(DescrV4, ncclProfilerEventDescr_v4_t, coll.channels, coll.nChannels);
-SAME_EVENT(DescrV4, ncclProfilerEventDescr_v4_t, p2p.channels, p2p.nChannels);
-SAME_EVENT(DescrV4, ncclProfilerEventDescr_v4_t, kernel.timer, kernelCh.pTimer);
-SAME_FRAME(DescrV5, ncclProfilerEventDescr_v5_t);
-SAME_EVENT(DescrV5, ncclProfilerEventDescr_v5_t, coll.parent_group, coll.parentGroup);
-SAME_EVENT(DescrV5, ncclProfilerEventDescr_v5_t, coll.channels, coll.nChannels);
-SAME_EVENT(DescrV5, ncclProfilerEventDescr_v5_t, p2p.channels, p2p.nChannels);
-SAME_EVENT(DescrV5, ncclProfilerEventDescr_v5_t, kernel.timer, kernelCh.pTimer);
-SAME_EVENT(DescrV5, ncclProfilerEventDescr_v5_t, coll_api.captured, collApi.graphCaptured);
+// Events: one line a member, with the versions that have it under this name.
+#define V(n, a, b) SAME(DescrV##n, a, ncclProfilerEventDescr_v##n##_t, b)
+#define EVENT(n) SAME_SIZE(DescrV##n, ncclProfilerEventDescr_v##n##_t)
 #ifdef PROFILER_V6_H_
-SAME_FRAME(DescrV6, ncclProfilerEventDescr_v6_t);
-SAME_EVENT(DescrV6, ncclProfilerEventDescr_v6_t, ce.function, ceColl.func);
-SAME_EVENT(DescrV6, ncclProfilerEventDescr_v6_t, ce.count, ceColl.count);
-SAME_EVENT(DescrV6, ncclProfilerEventDescr_v6_t, ce.root, ceColl.root);
-SAME_EVENT(DescrV6, ncclProfilerEventDescr_v6_t, ce.datatype, ceColl.datatype);
+#define V6(a, b) V(6, a, b)
+EVENT(6);
+TABLE(ProfilerNamed<DescrV6>, record, ncclProfiler_v6_t, recordEventState);
+#else
+#define V6(a, b) static_assert(true)
 #endif
+#define V1_TO_V3(a, b) \
+  V(1, a, b);          \
+  V(2, a, b);          \
+  V(3, a, b)
+#define FROM_V5(a, b) \
+  V(5, a, b);         \
+  V6(a, b)
+#define FROM_V4(a, b) \
+  V(4, a, b);         \
+  FROM_V5(a, b)
+#define FROM_V3(a, b) \
+  V(3, a, b);         \
+  FROM_V4(a, b)
+#define ALL(a, b) \
+  V1_TO_V3(a, b); \
+  FROM_V4(a, b)
+EVENT(1);
+EVENT(2);
+EVENT(3);
+EVENT(4);
+EVENT(5);
+ALL(type, type);
+ALL(parent, parentObj);
+ALL(rank, rank);
+V1_TO_V3(coll.comm, coll.commHash);
+ALL(coll.number, coll.seqNumber);
+ALL(coll.function, coll.func);
+ALL(coll.count, coll.count);
+ALL(coll.root, coll.root);
+ALL(coll.datatype, coll.datatype);
+V1_TO_V3(coll.channels, coll.nMaxChannels);
+FROM_V4(coll.channels, coll.nChannels);
+ALL(coll.warps, coll.nWarps);
+ALL(coll.algorithm, coll.algo);
+ALL(coll.protocol, coll.proto);
+FROM_V5(coll.parent_group, coll.parentGroup);
+V1_TO_V3(p2p.comm, p2p.commHash);
+ALL(p2p.function, p2p.func);
+ALL(p2p.datatype, p2p.datatype);
+ALL(p2p.count, p2p.count);
+ALL(p2p.peer, p2p.peer);
+FROM_V4(p2p.channels, p2p.nChannels);
+ALL(proxy_op.pid, proxyOp.pid);
+ALL(proxy_op.channel, proxyOp.channelId);
+ALL(proxy_op.peer, proxyOp.peer);
+ALL(proxy_op.is_send, proxyOp.isSend);
+FROM_V3(kernel.channel, kernelCh.channelId);
+FROM_V4(kernel.timer, kernelCh.pTimer);
+FROM_V5(coll_api.function, collApi.func);
+FROM_V5(coll_api.captured, collApi.graphCaptured);
+V6(ce.function, ceColl.func);
+V6(ce.count, ceColl.count);
+V6(ce.root, ceColl.root);
+V6(ce.datatype, ceColl.datatype);
 static_assert(sizeof(StateArgs::timer) == 8);
 
 TEST(Headers, LayoutsAreNcclsOwn) {
@@ -118,6 +122,8 @@ TEST(Headers, LayoutsAreNcclsOwn) {
   EXPECT_EQ(static_cast<int>(ncclProfileP2p), static_cast<int>(kP2p));
   EXPECT_EQ(static_cast<int>(ncclProfileProxyOp), static_cast<int>(kProxyOp));
   EXPECT_EQ(static_cast<int>(ncclProfileProxyStep), static_cast<int>(kProxyStep));
+  EXPECT_EQ(static_cast<int>(ncclProfileCollApi), static_cast<int>(kCollApi));
+  EXPECT_EQ(static_cast<int>(ncclProfileP2pApi), static_cast<int>(kP2pApi));
   EXPECT_EQ(static_cast<int>(ncclProfileKernelCh), static_cast<int>(kKernelCh));
   EXPECT_EQ(static_cast<int>(ncclProfilerProxyStepSendWait), kSendWait);
   EXPECT_EQ(static_cast<int>(ncclProfilerKernelChStop), kKernelChStop);

@@ -222,6 +222,101 @@ TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
   p->finalize(context);
 }
 
+// A short job has GPU times, too.
+TEST(Profiler, KernelsAreSampledOftenerAtTheStart) {
+  Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, &mask, nullptr, 5, 1, 2, 0, loader::log), 0);
+  std::vector<int> timed;
+  for (int i = 1; i <= 9000; ++i) {
+    DescrV4 d{};
+    d.type = kColl;
+    d.coll = {1, "Reduce", nullptr, nullptr, 1, 0, "ncclInt8", 1, 1, "TREE", "LL"};
+    void* handle = nullptr;
+    p->start(context, &handle, &d);
+    if ((mask & kKernelCh) != 0) timed.push_back(i);
+    p->stop(handle);
+  }
+  EXPECT_EQ(timed, (std::vector{64, 128, 256, 512, 1024, 2048, 4096, 8192}));
+  p->finalize(context);
+}
+
+// One mask for all communicators: what one of them wants stays when another joins, on or off.
+TEST(Profiler, CommunicatorsShareTheMask) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_SAMPLE", "4");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
+  int mask = 0;
+  void *between = nullptr, *within = nullptr, *late = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&between, 1, &mask, nullptr, 2, 4, 0, nullptr), 0);
+  ASSERT_EQ(p->init(&within, 2, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_EQ(mask, 2 | 4 | 8 | 16);
+  auto d = coll(10);
+  for (int i = 0; i < 4; ++i) p->start(between, &handle, &d);
+  EXPECT_EQ(mask, 2 | 4 | 8 | 16 | 64);
+  pause(1);
+  ASSERT_EQ(p->init(&late, 5, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_EQ(mask, 0);
+  pause(0);
+  EXPECT_EQ(mask & 30, 30);
+}
+
+// Kernels are timed for the next operations of all communicators: others' events end that too, after a while.
+TEST(Profiler, KernelsAreNotTimedForLong) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_SAMPLE", "64");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void *one = nullptr, *other = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&one, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  ASSERT_EQ(p->init(&other, 2, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  auto d = coll(10);
+  p->start(other, &handle, &d);
+  for (int i = 0; i < 64; ++i) p->start(one, &handle, &d);
+  EXPECT_EQ(mask, 6 | 64);
+  for (int i = 0; i < 10; ++i) p->start(other, &handle, &d);
+  EXPECT_EQ(mask, 6 | 64);
+  for (int i = 0; i < 10; ++i) p->start(other, &handle, &d);
+  EXPECT_EQ(mask, 6);
+}
+
+// Switched off and on from one thread while others record, kernels timed at each second event: the last word
+// counts.
+TEST(Profiler, PauseHoldsAgainstThreads) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_SAMPLE", "2");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
+  int mask = 0;
+  void* contexts[3] = {};
+  for (auto& context : contexts) ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (auto* context : contexts)
+    threads.emplace_back([&, context] {
+      auto d = coll(10);
+      void* handle = nullptr;
+      while (!done) p->start(context, &handle, &d), p->stop(handle);
+    });
+  int wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    pause(1);
+    for (int look = 0; look < 20; ++look) wrong += __atomic_load_n(&mask, __ATOMIC_RELAXED) != 0;
+    pause(0);
+    wrong += (__atomic_load_n(&mask, __ATOMIC_RELAXED) & 6) != 6;
+  }
+  done = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
   Scene scene;
   scene.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
@@ -311,15 +406,14 @@ TEST(Profiler, AllVersionsAtOnce) {
     }
     p->finalize(context);
   };
+  static int mask = 0;  // NCCL has one for all
   const auto unnamed = [&](const char* symbol, auto descr) {
     descr.type = kColl, descr.rank = 1;
     auto* p = library.get<ProfilerUnnamed<decltype(descr)>>(symbol);
-    static thread_local int mask = 0;
     void* context = nullptr;
     p->init(&context, &mask);
     events(p, context, descr);
   };
-  static int mask = 0;  // NCCL has one for all
   for (int copy = 0; copy < 2; ++copy) {
     threads.emplace_back([&] { unnamed("ncclProfiler_v1", DescrV1{}); });
     threads.emplace_back([&] { unnamed("ncclProfiler_v2", DescrV2{}); });

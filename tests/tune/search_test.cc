@@ -258,13 +258,14 @@ TEST(Columns, SummaryCountsWhatTheyCameTo) {
   CompareOptions o;
   o.cells = cells_of({Collective::all_reduce}, {1024, 64u << 20});
   o.held_back = cells_of({Collective::all_reduce}, {48u << 20});
-  const auto columns = compare_columns(m, o, {{{0, {}}}, {{1, {}}}}, hooks(m));
+  const auto columns = compare_switched(m, o, {0, {}}, {1, {}}, hooks(m));
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_TRUE(columns[1].held_back);
   const auto s = summary_of(columns);
   EXPECT_EQ(s.cells, 3u);
   EXPECT_EQ(s.faster, 2u);
-  EXPECT_EQ(s.slower, 0u);
+  EXPECT_EQ(s.tuned.slower, 0u);
+  EXPECT_FALSE(s.control);
   EXPECT_GT(s.large_gain, 1.2);
 }
 

@@ -4,6 +4,7 @@
 // "no-dmabuf", "oom" (64 MiB a GPU), "hang" (a stream never ends), "no-kernels", "lost" (copies fail).
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -223,6 +224,7 @@ Rc cuStreamSynchronize(Stream* s) {
   while (fault() == "hang" && s->time > 0) ::pause();
   return 0;
 }
+Rc cuStreamWaitEvent(Stream* s, Event* e, unsigned) { return s->time = std::max(s->time, e->time), 0; }
 Rc cuStreamQuery(Stream*) { return fault() == "hang" ? 600 : 0; }
 // For other libraries' work: done at once, or when the graph that is being captured is launched.
 void fake_cuda_enqueue(Stream* s, void (*work)(void*), void* context) {

@@ -84,7 +84,11 @@ inline double decide(Plugins& p, int function, std::size_t bytes) {
       if (costs[a][c] >= 0 && costs[a][c] < costs[algorithm][protocol]) algorithm = a, protocol = c;
   if (channels == 0 || channels > p.channels) channels = p.channels;
   if (p.profiler != nullptr && (profiler_mask & 2) != 0) {
+    void* handle = nullptr;
     plugins::DescrV5 d{};
+    d.type = plugins::kCollApi;
+    d.coll_api = {names[function], bytes / 4, "ncclFloat32", 0, nullptr, false};
+    p.profiler->start(p.profiler_context, &handle, &d);
     d.type = plugins::kColl;
     d.coll = {1,
               names[function],
@@ -98,7 +102,6 @@ inline double decide(Plugins& p, int function, std::size_t bytes) {
               algorithm == 1 ? "RING" : "TREE",
               protocols[protocol],
               nullptr};
-    void* handle = nullptr;
     p.profiler->start(p.profiler_context, &handle, &d);
     if (handle != nullptr) p.profiler->stop(handle);
   }
