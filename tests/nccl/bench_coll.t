@@ -135,7 +135,7 @@ RUN: TOPOTUNE_NCCL_LIBRARY=/nowhere/libnccl.so.2 topotune bench all --bytes 64K 
 EXPECT: p2p.write.ce
 EXPECT: coll  
 EXPECT: waived: /nowhere/libnccl.so.2: not found
-EXPECT: net.
+EXPECT:   net
 
 NAME: one GPU has nobody to collect from
 RUN: FAKE_CUDA_GPUS=1 topotune bench all --bytes 64K --time 0.001; test $? -le 1 -o $? = 3
@@ -146,4 +146,4 @@ RUN: FAKE_NCCL_FAULT=die topotune bench all --bytes 64K --time 0.001
 STATUS: 2
 EXPECT: p2p.write.ce
 EXPECT: failed: bench coll ended with status 134
-EXPECT: net.
+EXPECT:   net
