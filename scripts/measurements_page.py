@@ -174,14 +174,33 @@ def models(document):
     return rows
 
 
+def split_of(output):
+    """Part -> seconds, of the last line of `bench`: "ok: 8 results in 1.2 s (driver start 0.700, ...)"."""
+    line = re.search(r" results in [\d.]+ s \((.*)\)$", output, re.M)
+    return {m[1]: float(m[2]) for m in re.finditer(r"([a-z ]+?) ([\d.]+)(?:, |$)", line[1])} if line else {}
+
+
 def times(runs):
-    ours = [s for c, _, status, s in runs if "topotune bench p2p 0 1 --only matrix" in c and "--json" not in c and status == 0]
+    ours = [(o, s) for c, o, status, s in runs if "topotune bench p2p 0 1 --only matrix" in c and "--json" not in c and status == 0]
     theirs = [s for c, _, _, s in runs if "nvbandwidth" in c and "memcpy_read_sm" in c and "bidirectional" not in c]
+    start = [s for c, _, _, s in runs if "nvbandwidth" in c and c.endswith("-t 0 -b 1 -i 1")]
     if not ours or not theirs:
         return []
-    return [f"- The four-mode matrix of two GPUs, whole process: {', '.join(f'{s:.2f}' for s in ours)} s; nvbandwidth for the "
-            f"same cells: {', '.join(f'{s:.2f}' for s in theirs)} s. Wanted were under 3 s (kept) and a tenth of nvbandwidth's time "
-            f"(**not kept**: x {min(ours) / min(theirs):.2f}; most of both is the driver's own start, which no program can leave out)."]
+    whole = [s for _, s in ours]
+    out = [f"- The four-mode matrix of two GPUs, whole process: {', '.join(f'{s:.2f}' for s in whole)} s; nvbandwidth for the same "
+           f"cells: {', '.join(f'{s:.2f}' for s in theirs)} s. Wanted were under 3 s (kept) and a tenth of nvbandwidth's time "
+           f"(**not kept** for the process: x {min(whole) / min(theirs):.2f}; most of both is the driver's own start, which no program can leave out)."]
+    splits = [split for split in (split_of(o) for o, _ in ours) if split]
+    if splits:
+        parts = {name: statistics.median(s.get(name, 0) for s in splits) for name in sorted({n for s in splits for n in s})}
+        out.append("- Its parts, medians of " + str(len(splits)) + " runs: " + ", ".join(f"{name} {s:.3f} s" for name, s in parts.items()) + ".")
+        if start:
+            work = sum(parts.get(name, 0) for name in ("allocation", "measuring", "verification"))
+            peer = statistics.median(theirs) - statistics.median(start)
+            kept = "kept" if work <= 0.1 * peer else "**not kept**"
+            out.append(f"- nvbandwidth's smallest run (`-t 0 -b 1 -i 1`): {statistics.median(start):.2f} s, so the cells themselves take it {peer:.2f} s. "
+                       f"Allocation, measuring and verification here: {work:.3f} s, x {work / peer:.2f} (a tenth: {kept}).")
+    return out
 
 
 def matrix_seconds(runs):
@@ -226,11 +245,14 @@ def page_of(folder):
         out.append("")
     references = [float(m) for c, o, _, _ in runs if "reference_latency" in c for m in re.findall(r"([\d.]+) ns", o)]
     latencies = text_values(runs, "numa.latency", "ns")
+    turns = [(float(m[1]), c) for c, o, _, _ in runs if "latency_turns" in c for m in [re.search(r"ratio ([\d.]+)", o)] if m]
     if latencies:
         out += ["### Memory latency of the CPU", "", f"- `bench numa`: {', '.join(f'{v:.1f}' for v in latencies)} ns."]
         if references:
             off = (statistics.median(latencies) / statistics.median(references) - 1) * 100
             out.append(f"- `bench/reference_latency.cc` in between: {', '.join(f'{v:.1f}' for v in references)} ns; medians differ by {off:+.1f} % (wanted: 3 %).")
+        if turns:
+            out.append(f"- Both in turns of milliseconds within one process (`bench/latency_turns.cc`): {', '.join(f'{(r - 1) * 100:+.1f} %' for r, _ in turns)}.")
         out.append("")
     if full:
         if table := sm_table(full):

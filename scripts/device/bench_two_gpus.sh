@@ -2,13 +2,15 @@
 # The measurements on a machine with two GPUs, in one call of under five minutes: everything that `bench` measures, the
 # peer's numbers of the same minutes, the shapes of the TMA ring, and the cases that are not healthy. Writes at most
 # eight files to the folder $1. TOPOTUNE: the binary; NVBANDWIDTH: the peer's, left out when it is not there; REFERENCE:
-# reference_latency, looked for beside this script.
+# reference_latency, LATENCY_TURNS: latency_turns (preset `bench`), looked for beside this script. Where NCCL is not in the
+# loader's path: TOPOTUNE_NCCL_LIBRARY=its file.
 # Changes no setting of a GPU and never touches NVLink multicast.
 set -u
 out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 peer=${NVBANDWIDTH:-}
 reference=${REFERENCE:-$(dirname "$0")/reference_latency}
+turns=${LATENCY_TURNS:-$(dirname "$0")/latency_turns}
 mkdir -p "$out"
 log=$out/bench.txt
 clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
@@ -33,7 +35,12 @@ clock "$tt" bench p2p 0 1 --only matrix
 clock "$tt" bench p2p 0 1 --only matrix --json -o "$out/matrix.json"
 if [ -n "$peer" ] && [ -x "$peer" ]; then
   cells="device_to_device_memcpy_write_ce device_to_device_memcpy_read_ce device_to_device_memcpy_write_sm device_to_device_memcpy_read_sm"
-  clock "$peer" -t $cells
+  # In turns, with the peer's cheapest test in its smallest size: what its own start costs.
+  for turn in 1 2 3; do
+    clock "$peer" -t $cells
+    clock "$peer" -t 0 -b 1 -i 1
+    clock "$tt" bench p2p 0 1 --only matrix
+  done
   clock "$peer" -t device_to_device_bidirectional_memcpy_write_ce device_to_device_bidirectional_memcpy_read_ce \
     host_to_device_memcpy_ce device_to_host_memcpy_ce host_to_device_bidirectional_memcpy_ce \
     device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce \
@@ -44,10 +51,12 @@ clock "$tt" bench p2p 0 1 --only matrix
 clock "$tt" bench all -v --json -o "$out/all.json"
 clock "$tt" bench p2p
 clock "$tt" bench host
-for turn in 1 2; do
-  [ -x "$reference" ] && clock "$reference"
+# The same CPU for both; `bench numa` takes the first one of the node.
+for turn in 1 2 3 4; do
+  [ -x "$reference" ] && clock taskset -c 0 "$reference"
   clock "$tt" bench numa
 done
+[ -x "$turns" ] && for turn in 1 2 3; do clock "$turns"; done
 for turn in 1 2 3; do clock "$tt" bench p2p --only latency,pingpong; done
 clock "$tt" bench p2p --only loads
 clock "$tt" bench p2p --only matrix,latency,pingpong --json -o "$out/repeat.json"

@@ -58,7 +58,14 @@ Result<void> read_words(const std::vector<std::string>& words, Asked& asked) {
   return {};
 }
 
-Result<void> read_sizes(const CollFlags& flags, coll::SuiteOptions& suite) {
+// --bytes names each size; else they go from -b to -e.
+Result<void> read_sizes(const std::string& list, const CollFlags& flags, coll::SuiteOptions& suite) {
+  for (const auto part : list.empty() ? std::vector<std::string_view>() : split(list, ',')) {
+    const auto size = size_of(std::string(part), "--bytes");
+    if (!size) return tl::unexpected(size.error());
+    suite.sizes.push_back(*size);
+  }
+  if (!list.empty()) return {};
   const auto begin = size_of(flags.begin, "-b"), end = size_of(flags.end, "-e");
   if (!begin) return tl::unexpected(begin.error());
   if (!end) return tl::unexpected(end.error());
@@ -97,7 +104,7 @@ Result<Asked> asked_from(const BenchOptions& options, const CollFlags& flags) {
   Asked asked;
   auto& suite = asked.suite;
   auto ok = read_words(options.gpus, asked);
-  if (ok) ok = read_sizes(flags, suite);
+  if (ok) ok = read_sizes(options.bytes, flags, suite);
   if (ok) ok = read_modes(flags, suite);
   if (!ok) return tl::unexpected(ok.error());
   const auto type = coll::type_from(flags.type);
@@ -115,6 +122,7 @@ Result<Asked> asked_from(const BenchOptions& options, const CollFlags& flags) {
   suite.out_of_place = flags.place != "in", suite.in_place = flags.place != "out";
   suite.cell_seconds = options.seconds;
   suite.limit_seconds = options.limit_seconds;
+  suite.budget_seconds = flags.budget;
   return asked;
 }
 
@@ -306,6 +314,11 @@ void add_coll_flags(CLI::App& verb, CollFlags& flags) {
       ->group(group);
   verb.add_option("-i,--step-bytes", flags.step_bytes, "step from size to size instead")
       ->type_name("SIZE")
+      ->group(group);
+  verb.add_option("--budget", flags.budget,
+                  "seconds for the whole sweep: what does not start by then is waived")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0))
       ->group(group);
   verb.add_option("-n,--iters", flags.iterations, "iterations of one loop (20)")
       ->type_name("N")

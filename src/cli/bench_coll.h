@@ -20,6 +20,7 @@ struct CollFlags {
   std::size_t factor = 2;
   int iterations = 20, warmup = 5, root = 0;
   std::optional<int> gpus_per_process, min_ctas, max_ctas;
+  std::optional<double> budget;  // seconds of the whole sweep
   std::string type = "float32", reduction = "sum", place = "both", backend = "nccl", format = "table";
   std::vector<std::string> modes;
   bool no_check = false, no_log = false, registered = false;

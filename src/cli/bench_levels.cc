@@ -1,21 +1,12 @@
 #include "cli/bench_levels.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <thread>
 
 #include "base/text.h"
 #include "cli/bench_frame.h"
+#include "cli/child_line.h"
 #include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "coll/collective.h"
@@ -35,82 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kWaived = 3;  // a script's status: what it needs is not here
-
-// A folder that is removed with all that is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::error_code none;
-    auto name = (fs::temp_directory_path(none) / "topotune-levels-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code none;
-    if (!path_.empty()) fs::remove_all(path_, none);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string text_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-// The last line that says anything.
-std::string last_line(const std::string& text) {
-  std::string out;
-  for (const auto line : lines(text))
-    if (!trim(line).empty()) out = printable(trim(line).substr(0, 300));
-  return out;
-}
-
-struct Ended {
-  int status = 0;    // 128 + signal for one that was killed
-  std::string said;  // the last line of its output
-};
-
-// A command line in a process group of its own, its output in a file. Errors: timed_out, or interrupted (io).
-Result<Ended> run_line(const std::string& line, const std::string& output, double limit_seconds) {
-  const auto child = ::fork();
-  if (child < 0) return fail(Errc::io, "fork: {}", std::strerror(errno));
-  if (child == 0) {
-    ::setpgid(0, 0);
-    std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
-    const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const int none = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (file >= 0) ::dup2(file, STDOUT_FILENO), ::dup2(file, STDERR_FILENO);
-    if (none >= 0) ::dup2(none, STDIN_FILENO);
-    ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
-    ::_exit(127);
-  }
-  ::setpgid(child, child);
-  const double end = measure::monotonic_seconds() + limit_seconds;
-  std::optional<Error> why;
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (!why && interrupted()) why = Error{Errc::io, "interrupted", {}, {}, {}, {}};
-    if (!why && measure::monotonic_seconds() > end)
-      why = Error{Errc::timed_out, fmt::format("did not end within {:g} s", limit_seconds), {}, {}, {}, {}};
-    if (!why) continue;
-    // Launchers pass the first signal on to their ranks.
-    const bool late = measure::monotonic_seconds() > end + 5;
-    ::kill(-child, late ? SIGKILL : SIGTERM);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    if (interrupted()) ::kill(-child, SIGKILL);
-  }
-  ::kill(-child, SIGKILL);  // whom it left behind
-  if (why) return tl::unexpected(std::move(*why));
-  return Ended{WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-               last_line(text_of(output))};
-}
 
 class LevelsRun {
  public:
@@ -207,9 +122,10 @@ class LevelsRun {
     const auto step = bytes < kLargest ? kLargest - bytes : 1;  // two sizes: the step's and a large one
     const auto largest = std::max(bytes, kLargest);
     return fmt::format(
-        "{} '{}' bench coll {} -b {} -e {} -i {} --place out --modes blocking --backend {} --limit {} "
+        "{} {} bench coll {} -b {} -e {} -i {} --place out --modes blocking --backend {} --limit {} "
         "--no-log --no-check --json -o '{}'",
-        flags_.launch, program, op, bytes, largest, step, coll_.backend, options_.limit_seconds, file);
+        flags_.launch, quoted(program), op, bytes, largest, step, coll_.backend, options_.limit_seconds,
+        file);
   }
 
   void collective() {

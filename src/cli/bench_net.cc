@@ -237,6 +237,7 @@ int on_hosts(const BenchOptions& options, const NetFlags& flags, const Globals& 
       return report(usage(fmt::format("'{}' is no host", printable(host)), "names or addresses"));
   auto leave_out = options.gpus;
   if (!flags.agent.empty()) leave_out.insert(leave_out.end(), {"--agent", flags.agent});
+  end_in_order_on_interrupt();
   Remote remote{options.gpus, flags.agent, own_words(leave_out), options.limit_seconds};
   const auto done = run_on_hosts(remote);
   if (!done) return report(done.error());

@@ -6,10 +6,10 @@
 #include "base/text.h"
 #include "checks/rule.h"
 #include "cli/bench_frame.h"
+#include "cli/bench_inside.h"
 #include "cli/fingerprint.h"
 #include "cli/input.h"
 #include "cli/record.h"
-#include "cli/remote.h"
 #include "cuda/suite.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
@@ -66,6 +66,10 @@ class Run {
   Result<gdr::SuiteOptions> gdr_options() const;
   void gdr_suite();
   void net_suite();
+  void coll_suite();
+  Result<std::unique_ptr<cuda::Machine>> open_gpus();
+  void choose_coll_gpus(const cuda::Machine& machine);
+  void take(const char* suite, Result<model::MeasurementRun> run);
   void take_capture();
   void check(const Input& input);
   std::optional<measure::Pinned> beside_gpu() const;
@@ -94,6 +98,8 @@ class Run {
   std::optional<model::MeasurementRun> baseline_;
   cuda::SuiteOptions suite_options_;
   gdr::SuiteOptions gdr_options_;
+  std::vector<int> coll_gpus_;
+  std::string no_coll_;
 };
 
 std::optional<cuda::KernelCopy> kernel_from(const std::string& text) {
@@ -187,12 +193,17 @@ Result<gdr::SuiteOptions> Run::gdr_options() const {
   return out;
 }
 
+Result<std::unique_ptr<cuda::Machine>> Run::open_gpus() {
+  const measure::Session::Timed timed(session_, &model::RunTimes::driver_start);
+  return cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+}
+
 // GPU memory beside the NICs, as far as CUDA shows GPUs here.
 void Run::gdr_suite() {
   std::unique_ptr<cuda::Machine> gpus;
   std::string why = "not asked for";
   if (gdr_options_.gpu) {
-    auto opened = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
+    auto opened = open_gpus();
     if (opened)
       gpus = std::move(*opened);
     else
@@ -201,26 +212,53 @@ void Run::gdr_suite() {
   gdr::run_gdr({session_, machine_, gpus.get(), why, gdr_options_});
 }
 
-// `bench net` between two processes of this machine, as the command alone does it.
-void Run::net_suite() {
-  session_.step("net between two processes");
-  session_.idle();  // every wait in there has a limit of its own
-  Remote remote{{"localhost", "localhost"},
-                {},
-                {"bench", "net", "--json", "--quiet", "--bytes", "8,4096,1M", "--time",
-                 fmt::format("{}", std::min(options_.seconds, 0.2)), "--limit", "10"},
-                options_.limit_seconds};
-  const auto done = run_on_hosts(remote);
-  const auto run = done ? parse::parse_measurement_run(done->text) : tl::unexpected(done.error());
+// What a suite in a process of its own measured; where it measured nothing, a failed result in its place.
+void Run::take(const char* suite, Result<model::MeasurementRun> run) {
   if (!run) {
+    if (interrupted()) return;
     model::Measurement m;
-    m.name = "net";
+    m.name = suite;
     m.unit = "seconds";
     return session_.fail(std::move(m), run.error().text);
   }
-  for (const auto& m : run->results) session_.add(m);
-  for (const auto& m : run->models) session_.add(m);
-  for (const auto& j : run->judgements) session_.judge(j.severity, j.subject, j.text);
+  for (auto& m : run->results) session_.add(std::move(m));
+  for (auto& m : run->models) session_.add(std::move(m));
+  for (auto& j : run->judgements) session_.judge(j.severity, j.subject, j.text);
+}
+
+void Run::net_suite() {
+  session_.step("net between two processes");
+  session_.idle();  // every wait in there has a limit of its own
+  take("net", net_inside(options_));
+}
+
+void Run::coll_suite() {
+  session_.step("coll: collectives over NCCL");
+  session_.idle();
+  if (coll_gpus_.size() < 2) {
+    model::Measurement m;
+    m.name = "coll";
+    m.unit = "seconds";
+    return session_.waive(std::move(m), no_coll_);
+  }
+  auto run = coll_inside(options_, coll_gpus_);
+  if (run) {
+    for (const auto& [name, value] : run->machine)
+      if (name == "library" && !value.empty()) run_.machine.emplace_back("nccl", value);
+  }
+  take("coll", std::move(run));
+}
+
+// The GPUs that the collectives run on, as CUDA numbers them; fewer than two: none do, for the reason.
+void Run::choose_coll_gpus(const cuda::Machine& machine) {
+  for (const auto& gpu : machine.gpus) {
+    const bool asked = suite_options_.gpus.empty() ||
+                       std::ranges::find(suite_options_.gpus, gpu.id) != suite_options_.gpus.end();
+    if (asked) coll_gpus_.push_back(gpu.index);
+  }
+  if (coll_gpus_.size() < 2)
+    no_coll_ = fmt::format("{} usable GPU{}: collectives need two", coll_gpus_.size(),
+                           coll_gpus_.size() == 1 ? "" : "s");
 }
 
 std::string Run::document(const model::MeasurementRun& run) const {
@@ -233,6 +271,7 @@ model::MeasurementRun Run::collected() const {
   auto got = session_.collected();
   run.results = std::move(got.results);
   run.models = std::move(got.models);
+  run.times = got.times;
   run.judgements.insert(run.judgements.end(), got.judgements.begin(), got.judgements.end());
   run.seconds = measure::monotonic_seconds() - start_;
   return run;
@@ -283,7 +322,7 @@ void Run::check(const Input& input) {
 // Each suite that was asked for takes an equal share of the bar.
 void Run::begin_suite() {
   const auto count = static_cast<double>(
-      std::ranges::count_if(std::initializer_list<const char*>{"numa", "host", "p2p", "gdr", "net"},
+      std::ranges::count_if(std::initializer_list<const char*>{"numa", "host", "p2p", "coll", "gdr", "net"},
                             [&](const char* suite) { return wants(suite); }));
   const double from = static_cast<double>(suites_begun_++) / count;
   session_.begin_share(from, from + 1 / count);
@@ -337,8 +376,12 @@ void Run::gpu_suites() {
   if (auto nvml = cuda::Nvml::open()) nvml_ = *nvml;
   moments(run_.before);
   session_.step("opening the GPUs");
-  const auto machine = cuda::open_machine([&](const std::string& bdf) { return gpu_id(bdf); });
-  if (!machine) return waive_gpus(machine.error().text);
+  const auto machine = open_gpus();
+  if (!machine) {
+    no_coll_ = machine.error().text;
+    return waive_gpus(no_coll_);
+  }
+  choose_coll_gpus(**machine);
   for (const auto& absent : (*machine)->absent) {
     model::Measurement m;
     m.name = options_.suite == "all" ? "host" : options_.suite;
@@ -422,6 +465,10 @@ int Run::go() {
   const bool wrong_binding =
       options_.suite == "numa" && machine_.topology.numa.size() > 1 && !machine_.topology.gpus.empty();
   if ((wants("host") || wants("p2p") || wrong_binding) && !interrupted()) gpu_suites();
+  if (options_.suite == "all" && !interrupted()) {
+    begin_suite();
+    coll_suite();
+  }
   if (wants("gdr") && !interrupted()) {
     begin_suite();
     gdr_suite();

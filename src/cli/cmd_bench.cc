@@ -46,7 +46,8 @@ struct Flags {
 int bench(const Flags& flags, const Globals& globals) {
   const auto& options = flags.bench;
   if (!options.compare.empty()) return compare(options, globals);
-  const std::vector<std::string> suites{"all", "coll", "gdr", "host", "levels", "mixed", "net", "numa", "p2p"};
+  const std::vector<std::string> suites{"all",   "coll", "gdr",  "host", "levels",
+                                        "mixed", "net",  "numa", "p2p"};
   if (std::ranges::find(suites, options.suite) == suites.end()) {
     const auto text = options.suite.empty()
                           ? std::string("bench: which suite?")
@@ -76,7 +77,8 @@ void add_bench(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--only", o->parts, "parts of p2p: matrix both latency pingpong stress sms sweep")
       ->delimiter(',')
       ->type_name("PART");
-  verb->add_option("--bytes", o->bytes, "size of a bandwidth cell (512M)")->type_name("SIZE");
+  verb->add_option("--bytes", o->bytes, "size of a bandwidth cell (512M); coll, gdr, net: sizes, with commas")
+      ->type_name("SIZE");
   verb->add_option("--sms", o->sms, "multiprocessors of the budget curve")
       ->delimiter(',')
       ->type_name("N")

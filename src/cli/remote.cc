@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +16,8 @@
 #include <thread>
 
 #include "base/text.h"
+#include "cli/bench_frame.h"
+#include "cli/child_line.h"
 #include "host/fd.h"
 #include "host/modules.h"
 #include "launch/exchange.h"
@@ -28,13 +30,6 @@ namespace {
 std::string program() {
   const auto file = host::program_file();
   return file.empty() ? "topotune" : file;
-}
-
-// For a shell on the other side.
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 bool is_here(const std::string& host) {
@@ -90,45 +85,23 @@ pid_t start(const std::vector<std::string>& command, int out) {
   ::_exit(127);
 }
 
-std::string read_all(int fd) {
+// All that rank 0 writes. An interrupt of this process is passed on: what was measured is still written.
+std::string read_all(int fd, const std::vector<pid_t>& pids) {
   std::string out;
   char block[65536];
-  for (ssize_t got = 0; (got = ::read(fd, block, sizeof block)) > 0;)
+  pollfd ready{fd, POLLIN, 0};
+  for (bool asked = false;;) {
+    if (interrupted() && !asked) {
+      for (const auto pid : pids) ::kill(-pid, SIGTERM);
+      asked = true;
+    }
+    const int count = ::poll(&ready, 1, 100);
+    if (count == 0 || (count < 0 && errno == EINTR)) continue;
+    const auto got = count < 0 ? -1 : ::read(fd, block, sizeof block);
+    if (got <= 0) return out;
     out.append(block, static_cast<std::size_t>(got));
-  return out;
+  }
 }
-
-// While it lives, the first SIGINT or SIGTERM goes on to the processes, each the leader of its group, and
-// what they still say is waited for; the second one ends this process.
-class Forwarding {
- public:
-  explicit Forwarding(const std::vector<pid_t>& pids) {
-    count_ = static_cast<std::sig_atomic_t>(std::min(pids.size(), kMost));
-    std::copy_n(pids.begin(), count_, groups_.begin());
-    struct sigaction action {};
-    action.sa_handler = forward;
-    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
-    ::sigaction(SIGINT, &action, &before_[0]);
-    ::sigaction(SIGTERM, &action, &before_[1]);
-  }
-  Forwarding(const Forwarding&) = delete;
-  Forwarding& operator=(const Forwarding&) = delete;
-  ~Forwarding() {
-    ::sigaction(SIGINT, &before_[0], nullptr);
-    ::sigaction(SIGTERM, &before_[1], nullptr);
-    count_ = 0;
-  }
-
- private:
-  static constexpr std::size_t kMost = 4096;
-  static void forward(int number) {
-    const auto count = static_cast<std::size_t>(static_cast<std::sig_atomic_t>(count_));
-    for (std::size_t i = 0; i < count; ++i) ::kill(-groups_[i], number);
-  }
-  static inline std::array<pid_t, kMost> groups_{};
-  static inline volatile std::sig_atomic_t count_ = 0;
-  struct sigaction before_[2]{};
-};
 
 void end_all(std::vector<pid_t>& pids, double limit_seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_seconds);
@@ -157,9 +130,7 @@ Result<RemoteDone> run_on_hosts(const Remote& remote) {
   }
   RemoteDone done;
   auto all = others;
-  if (root > 0) all.push_back(root);
-  const Forwarding forwarding(all);
-  if (root > 0) done.text = read_all(ends[0]);
+  if (root > 0) all.push_back(root), done.text = read_all(ends[0], all);
   ::close(ends[0]);
   int status = 0;
   if (root <= 0 || ::waitpid(root, &status, 0) != root)

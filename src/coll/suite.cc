@@ -79,7 +79,16 @@ class CellRun {
     const auto warm =
         two_numbers(backend_.run(cell_.question, std::max(options_.warmup, 1), Mode::back_to_back));
     const auto all = together(warm, "warm-up");
-    return all ? Result<void>() : tl::unexpected(all.error());
+    if (!all) return tl::unexpected(all.error());
+    shorten(largest_of(*all, 0));
+    return {};
+  }
+
+  // With a budget a cell takes a tenth of it at most, as far as five loops of one iteration do.
+  void shorten(double seconds) {
+    if (!options_.budget_seconds || seconds <= 0) return;
+    const double fit = *options_.budget_seconds / 50 / seconds;
+    iterations_ = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(iterations_)));
   }
 
   Result<void> check(Mode mode) {
@@ -115,13 +124,13 @@ class CellRun {
   Result<void> loops() {
     std::size_t wanted = 5;
     for (std::size_t i = 0; i < wanted; ++i) {
-      const auto all = together(
-          two_numbers(backend_.run(cell_.question, options_.iterations, Mode::back_to_back)), "times");
+      const auto all =
+          together(two_numbers(backend_.run(cell_.question, iterations_, Mode::back_to_back)), "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);
       if (i == 0) {
-        const double loop = std::max(cell_.loops[0] * options_.iterations, 1e-7);
+        const double loop = std::max(cell_.loops[0] * iterations_, 1e-7);
         wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, 5.0, 50.0));
       }
     }
@@ -162,7 +171,7 @@ class CellRun {
 
   Result<void> events() {
     const auto all =
-        together(pack_each(backend_.run(cell_.question, options_.iterations, Mode::events)), "times by rank");
+        together(pack_each(backend_.run(cell_.question, iterations_, Mode::events)), "times by rank");
     if (!all) return tl::unexpected(all.error());
     const auto ranks = by_rank(*all, cell_.ranks);
     cell_.iterations = slowest(ranks);
@@ -171,7 +180,7 @@ class CellRun {
   }
 
   Result<void> blocking() {
-    const auto all = together(pack_each(backend_.run(cell_.question, options_.iterations, Mode::blocking)),
+    const auto all = together(pack_each(backend_.run(cell_.question, iterations_, Mode::blocking)),
                               "times of single calls");
     if (!all) return tl::unexpected(all.error());
     cell_.blocking = slowest(by_rank(*all, cell_.ranks));
@@ -186,7 +195,7 @@ class CellRun {
     if (auto ok = check(Mode::graph); !ok) return ok;
     Numbers loops;
     for (int i = 0; i < 3; ++i) {
-      const auto all = together(two_numbers(backend_.run(cell_.question, options_.iterations, Mode::graph)),
+      const auto all = together(two_numbers(backend_.run(cell_.question, iterations_, Mode::graph)),
                                 "times of CUDA graphs");
       if (!all) return tl::unexpected(all.error());
       loops.push_back(mean_of(*all, 0));
@@ -199,6 +208,7 @@ class CellRun {
   peers::Peers& peers_;
   const SuiteOptions& options_;
   std::string title_;
+  int iterations_ = options_.iterations;
   Cell cell_;
 };
 
@@ -244,18 +254,35 @@ std::vector<Question> questions_of(const SuiteOptions& options) {
   return out;
 }
 
+// How all processes go on: the same in all, by the first that must stop.
+enum class Go { on, skip, stop };
+static Result<Go> agreed(peers::Peers& peers, const SuiteOptions& options, const measure::Session& session,
+                         double start) {
+  const double spent = measure::monotonic_seconds() - start;
+  const bool late = options.budget_seconds && spent > *options.budget_seconds;
+  const auto all = share(peers, Numbers{session.stopped() ? 1.0 : 0.0, late ? 1.0 : 0.0}, "whether to go on",
+                         options.limit_seconds);
+  if (!all) return tl::unexpected(all.error());
+  if (largest_of(*all, 0) > 0) return Go::stop;
+  return largest_of(*all, 1) > 0 ? Go::skip : Go::on;
+}
+
 Result<void> run_suite(Backend& backend, peers::Peers& peers, const SuiteOptions& options,
                        measure::Session& session, const OnCell& on_cell) {
   const auto questions = questions_of(options);
   session.begin_share(0, 1);
   session.plan(questions.size());
+  const double start = measure::monotonic_seconds();
   for (const auto& question : questions) {
     session.step(title_of(question));
-    const auto stop =
-        share(peers, Numbers{session.stopped() ? 1.0 : 0.0}, "whether to go on", options.limit_seconds);
-    if (!stop) return tl::unexpected(stop.error());
-    if (largest_of(*stop, 0) > 0) return {};
-    auto cell = CellRun(backend, peers, options, question).go();
+    const auto go = agreed(peers, options, session, start);
+    if (!go) return tl::unexpected(go.error());
+    if (*go == Go::stop) return {};
+    Cell skipped;
+    skipped.question = question, skipped.ranks = backend.ranks();
+    skipped.why_not =
+        fmt::format("the time for the sweep ({:g} s) was used up", options.budget_seconds.value_or(0));
+    auto cell = *go == Go::on ? CellRun(backend, peers, options, question).go() : Result<Cell>(skipped);
     if (!cell) return tl::unexpected(cell.error());
     on_cell(*cell);
     session.end_part();

@@ -21,10 +21,11 @@ struct SuiteOptions {
   bool out_of_place = true, in_place = true;
   bool check = true;
   std::vector<Mode> modes{Mode::back_to_back, Mode::events, Mode::blocking, Mode::graph};
-  int iterations = 20;        // of one loop; a loop is one sample
-  int warmup = 5;             // iterations before
-  double cell_seconds = 0.2;  // of loops: at least 5 of them, at most 50
-  double limit_seconds = 60;  // for one exchange with the other processes
+  int iterations = 20;                   // of one loop; a loop is one sample
+  int warmup = 5;                        // iterations before
+  double cell_seconds = 0.2;             // of loops: at least 5 of them, at most 50
+  double limit_seconds = 60;             // for one exchange with the other processes
+  std::optional<double> budget_seconds;  // of the whole sweep: no cell starts after it
 };
 
 // The algorithm that ran, as the library told.
@@ -65,7 +66,8 @@ std::vector<Question> questions_of(const SuiteOptions& options);
 using OnCell = std::function<void(const Cell&)>;
 // Measures all cells; each process calls it with the same options. An error: another process is lost, or its
 // backend failed for good; cells so far were handed over. Stops early when the session was stopped on any
-// process. Each cell is a part of the session's share.
+// process. Cells for which the budget leaves no time are handed over with that reason. Each cell is a part of
+// the session's share.
 Result<void> run_suite(Backend& backend, peers::Peers& peers, const SuiteOptions& options,
                        measure::Session& session, const OnCell& on_cell);
 

@@ -86,15 +86,19 @@ Result<PatternCheck> check_few(const Machine& machine, const Landing& landing, s
 
 }  // namespace
 
-Result<Verdict> verify(const Machine& machine, TransferSet& set, const std::vector<Landing>& landings) {
-  const auto& transfers = set.transfers();
+Result<void> clear_all(const Machine& machine, const std::vector<Transfer>& transfers,
+                       const std::vector<Landing>& landings) {
+  for (std::size_t i = 0; i < landings.size(); ++i) {
+    if (auto ok = clear(machine, landings[i], transfers[i].bytes); !ok) return ok;
+  }
+  return {};
+}
+
+Result<Verdict> verify(const Machine& machine, const std::vector<Transfer>& transfers,
+                       const std::vector<Landing>& landings) {
   for (const auto& landing : landings) {
     if (landing.dst->gpu->module == nullptr) return Verdict{false, landing.dst->gpu->kernels_why, false};
   }
-  for (std::size_t i = 0; i < landings.size(); ++i) {
-    if (auto ok = clear(machine, landings[i], transfers[i].bytes); !ok) return tl::unexpected(ok.error());
-  }
-  if (const auto ran = set.run(1); !ran) return tl::unexpected(ran.error());
   for (std::size_t i = 0; i < landings.size(); ++i) {
     const auto& [src, dst, offset] = landings[i];
     const auto bytes = transfers[i].bytes;

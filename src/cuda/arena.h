@@ -32,13 +32,17 @@ struct Verdict {
   std::string how;  // "pattern read back by GPU1", or why it was not verified
   bool wrong = false;
 };
-// Clears the destinations, runs the set once and lets each owner compare what arrived. transfers[i] went from
-// src[i] to dst[i] at offset[i].
+// Where transfers[i] lands: from src[i] in dst[i] at offset[i].
 struct Landing {
   const Arena* src;
   const Arena* dst;
   std::size_t offset = 0;
 };
-Result<Verdict> verify(const Machine& machine, TransferSet& set, const std::vector<Landing>& landings);
+// Before the first copy: the destinations hold other data.
+Result<void> clear_all(const Machine& machine, const std::vector<Transfer>& transfers,
+                       const std::vector<Landing>& landings);
+// After the last copy: each owner compares all that arrived.
+Result<Verdict> verify(const Machine& machine, const std::vector<Transfer>& transfers,
+                       const std::vector<Landing>& landings);
 
 }  // namespace topotune::cuda

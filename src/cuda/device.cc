@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 #include <utility>
 
 #include "base/bdf.h"
@@ -80,13 +81,19 @@ Result<std::unique_ptr<Machine>> open_machine(const std::function<std::string(co
   int count = 0;
   if (auto ok = driver->check(driver->f.device_count(&count), "cuDeviceGetCount"); !ok)
     return tl::unexpected(ok.error());
+  // A context takes some tenths of a second: those of several GPUs are made at the same time.
+  const auto how = count > 1 ? std::launch::async : std::launch::deferred;
+  std::vector<std::future<Result<Gpu>>> opening;
+  for (int i = 0; i < count; ++i)
+    opening.push_back(std::async(how, open_gpu, std::cref(machine->driver), i, std::cref(id_of)));
   for (int i = 0; i < count; ++i) {
-    auto gpu = open_gpu(machine->driver, i, id_of);
+    auto gpu = opening[static_cast<std::size_t>(i)].get();
     if (gpu)
       machine->gpus.push_back(*gpu);
     else
       machine->absent.push_back({fmt::format("GPU{}", i), gpu.error().text});
   }
+  if (!machine->gpus.empty()) driver->f.set_current(machine->gpus.back().context);  // of this thread
   if (machine->gpus.empty() && machine->absent.empty())
     return fail(Errc::not_found, "CUDA shows no GPU to this process (CUDA_VISIBLE_DEVICES?)");
   return machine;

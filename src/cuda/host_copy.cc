@@ -95,6 +95,7 @@ class HostCopies {
   }
 
   bool open_arenas() {
+    const measure::Session::Timed timed(b_.session, &model::RunTimes::allocation);
     std::vector<const Gpu*> kept;
     for (const auto* gpu : gpus_) {
       b_.session.step(gpu->id + ": memory");
@@ -114,6 +115,7 @@ class HostCopies {
   void one_node(const HostNode& node) {
     std::vector<Blocks> blocks;
     for (const auto* gpu : gpus_) {
+      const measure::Session::Timed timed(b_.session, &model::RunTimes::allocation);
       b_.session.step(fmt::format("{}: pinned memory of node {}", gpu->id, node.node));
       auto give = PinnedMemory::make(b_.machine, bytes_, node.node);
       auto take = PinnedMemory::make(b_.machine, bytes_, node.node);
@@ -231,6 +233,7 @@ class HostCopies {
   // "" when everything arrived; what was wrong otherwise; an error when it could not be checked.
   Result<std::string> check(TransferSet& set, const std::vector<Leg>& legs,
                             const std::vector<Blocks>& blocks) {
+    const measure::Session::Timed timed(b_.session, &model::RunTimes::verification);
     for (const auto& leg : legs) {
       if (gpus_[leg.gpu]->module == nullptr)
         return fail(Errc::unsupported, "{}", gpus_[leg.gpu]->kernels_why);
@@ -300,6 +303,7 @@ class HostCopies {
   }
 
   void verify_pageable(Measurement& m, std::size_t i, Way way, const measure::NodeMemory& memory) const {
+    const measure::Session::Timed timed(b_.session, &model::RunTimes::verification);
     const auto& arena = *arenas_[i];
     if (arena.gpu->module == nullptr) {
       m.verified_how = arena.gpu->kernels_why;

@@ -100,8 +100,18 @@ class P2p {
 
   Transfer transfer(const Pair& pair, bool read, bool by_kernel, std::size_t bytes, int blocks) const;
   // Bandwidth of the first transfer of a set; the others run beside it.
+  struct CellHow {
+    bool counters = false;      // of the NVLinks, before and after
+    double sample_seconds = 0;  // 0: the options'
+  };
   void cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landing> landings,
-            const measure::Policy& policy, bool counters = false);
+            const measure::Policy& policy, const CellHow& how);
+  void cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landing> landings,
+            const measure::Policy& policy) {
+    cell(std::move(m), std::move(transfers), std::move(landings), policy, {});
+  }
+  Result<TransferSet> prepared(std::vector<Transfer> transfers, const std::vector<Landing>& landings);
+  void check(Measurement& m, const TransferSet& set, const std::vector<Landing>& landings);
 
   void matrix();
   void both_ways();
@@ -123,6 +133,7 @@ class P2p {
 };
 
 bool P2p::open_pairs() {
+  const measure::Session::Timed timed(b_.session, &model::RunTimes::allocation);
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     for (std::size_t j = 0; j < gpus_.size(); ++j) {
       if (i == j) continue;
@@ -140,6 +151,7 @@ void P2p::waive_pair(const Pair& pair, const std::string& why) {
 }
 
 bool P2p::open_arenas() {
+  const measure::Session::Timed timed(b_.session, &model::RunTimes::allocation);
   const bool large = wants("sweep") && b_.options.bytes >= (512u << 20);
   const std::size_t wanted = large ? std::size_t{1} << 30 : b_.options.bytes;
   std::vector<const Gpu*> kept;
@@ -193,22 +205,23 @@ Transfer P2p::transfer(const Pair& pair, bool read, bool by_kernel, std::size_t 
 }
 
 void P2p::cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landing> landings,
-               const measure::Policy& policy, bool counters) {
+               const measure::Policy& policy, const CellHow& how) {
   for (const auto& t : transfers) {
     if (t.by_kernel && t.executor->module == nullptr) return b_.session.waive(m, t.executor->kernels_why);
   }
   const std::size_t bytes = transfers.front().bytes;
   m.extra = kernel_facts(transfers.front());
-  auto set = TransferSet::make(b_.machine, std::move(transfers));
+  auto set = prepared(std::move(transfers), landings);
   if (!set) return b_.session.fail(m, set.error().text);
-  const int times = copies_for(bytes, guess_of(m, set->transfers().front()), b_.options.sample_seconds);
+  const double length = how.sample_seconds > 0 ? how.sample_seconds : b_.options.sample_seconds;
+  const int times = copies_for(bytes, guess_of(m, set->transfers().front()), length);
   const auto sample = [&]() -> Result<double> {
     const auto seconds = set->run(times);
     if (!seconds) return tl::unexpected(seconds.error());
     return static_cast<double>(bytes) / seconds->front() / 1e9;
   };
   const auto& source = *landings.front().src->gpu;
-  const auto before = counters && b_.nvml != nullptr ? b_.nvml->link_bytes(source.bdf) : std::nullopt;
+  const auto before = how.counters && b_.nvml != nullptr ? b_.nvml->link_bytes(source.bdf) : std::nullopt;
   auto done = b_.session.sampled(m, policy, sample);
   if (!done) return;
   if (before) {
@@ -217,19 +230,34 @@ void P2p::cell(Measurement m, std::vector<Transfer> transfers, std::vector<Landi
     if (after && after->sent > before->sent)
       done->extra.push_back({"nvlink_bytes_sent", static_cast<std::int64_t>(after->sent - before->sent)});
   }
-  if (done->status != model::MeasureStatus::failed) {
-    const auto verdict = verify(b_.machine, *set, landings);
-    done->verified = verdict && verdict->verified;
-    done->verified_how = verdict ? verdict->how : verdict.error().text;
-    if (!verdict || verdict->wrong) {
-      done->status = model::MeasureStatus::failed;
-      done->why = done->verified_how;
-    }
-  }
+  check(*done, *set, landings);
   b_.session.add(std::move(*done));
 }
 
+// Streams for the transfers; the destinations hold other data than what will arrive.
+Result<TransferSet> P2p::prepared(std::vector<Transfer> transfers, const std::vector<Landing>& landings) {
+  {
+    const measure::Session::Timed timed(b_.session, &model::RunTimes::verification);
+    if (auto ok = clear_all(b_.machine, transfers, landings); !ok) return tl::unexpected(ok.error());
+  }
+  const measure::Session::Timed timed(b_.session, &model::RunTimes::allocation);
+  return TransferSet::make(b_.machine, std::move(transfers));
+}
+
+void P2p::check(Measurement& m, const TransferSet& set, const std::vector<Landing>& landings) {
+  if (m.status == model::MeasureStatus::failed) return;
+  const measure::Session::Timed timed(b_.session, &model::RunTimes::verification);
+  const auto verdict = verify(b_.machine, set.transfers(), landings);
+  m.verified = verdict && verdict->verified;
+  m.verified_how = verdict ? verdict->how : verdict.error().text;
+  if (!verdict || verdict->wrong) m.status = model::MeasureStatus::failed, m.why = m.verified_how;
+}
+
+// These cells are many and steady (0.04 % between samples of one copy): five short samples say as much as
+// long ones. Kernels make two copies a sample, since each launch fills and empties the link once.
 void P2p::matrix() {
+  auto policy = b_.session.policy();
+  policy.min_samples = std::min<std::size_t>(policy.min_samples, 5);
   for (const bool by_kernel : {false, true}) {
     for (const bool read : {false, true}) {
       for (const auto& pair : ordered_pairs()) {
@@ -238,7 +266,7 @@ void P2p::matrix() {
                         {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"bytes", whole(bytes_)}});
         m.expected = b_.expected.p2p(op, engine, id(pair.src), id(pair.dst), bytes_);
         cell(std::move(m), {transfer(pair, read, by_kernel, bytes_, 0)},
-             {{&arena(pair.src), &arena(pair.dst)}}, b_.session.policy(), true);
+             {{&arena(pair.src), &arena(pair.dst)}}, policy, {true, by_kernel ? 0.0025 : 0.00125});
       }
     }
   }
@@ -332,7 +360,10 @@ void P2p::ping_pongs() {
         continue;
       }
       b_.session.step(measure::title_of(m));
-      const auto played = ping_pong(b_.machine, first, second, bytes);
+      const auto played = [&] {
+        const measure::Session::Timed timed(b_.session, &model::RunTimes::measuring);
+        return ping_pong(b_.machine, first, second, bytes);
+      }();
       if (!played) {
         b_.session.fail(m, played.error().text);
         continue;
@@ -491,7 +522,7 @@ void P2p::together(const std::string& name, const std::vector<Pair>& pairs) {
     landings.push_back({&arena(pair.src), &arena(pair.dst), offset});
   }
   auto m = result(name, "gbytes_per_s", {{"transfers", whole(pairs.size())}, {"bytes", whole(bytes)}});
-  auto set = TransferSet::make(b_.machine, transfers);
+  auto set = prepared(transfers, landings);
   if (!set) return b_.session.fail(m, set.error().text);
   double slowest = 0;
   std::size_t slow = 0;
@@ -508,13 +539,7 @@ void P2p::together(const std::string& name, const std::vector<Pair>& pairs) {
   done->extra = {{"slowest", id(pairs[slow].src) + "->" + id(pairs[slow].dst)},
                  {"slowest_gbytes_per_s", static_cast<double>(bytes) / slowest / 1e9},
                  {"total_of", whole(pairs.size())}};
-  if (done->status != model::MeasureStatus::failed) {
-    const auto verdict = verify(b_.machine, *set, landings);
-    done->verified = verdict && verdict->verified;
-    done->verified_how = verdict ? verdict->how : verdict.error().text;
-    if (!verdict || verdict->wrong)
-      done->status = model::MeasureStatus::failed, done->why = done->verified_how;
-  }
+  check(*done, *set, landings);
   b_.session.add(std::move(*done));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -87,6 +88,14 @@ Json of(const model::SizeModel& m) {
   return out;
 }
 
+Json of(const model::RunTimes& t, double seconds) {
+  return {{"driver_start_seconds", number(t.driver_start)},
+          {"allocation_seconds", number(t.allocation)},
+          {"measuring_seconds", number(t.measuring)},
+          {"verification_seconds", number(t.verification)},
+          {"other_seconds", number(std::max(seconds - t.sum(), 0.0))}};
+}
+
 Json of(const std::vector<model::GpuMoment>& moments) {
   Json out = Json::array();
   for (const auto& m : moments)
@@ -111,6 +120,7 @@ std::string measurement_json(const model::MeasurementRun& run) {
   out["machine"] = Json::object();
   for (const auto& [name, value] : run.machine) out["machine"][name] = text(value);
   out["seconds"] = number(run.seconds);
+  if (run.times) out["times"] = of(*run.times, run.seconds);
   out["interrupted"] = run.interrupted;
   out["verdict"] = name_of(model::verdict_of(run));
   out["judgements"] = Json::array();

@@ -62,6 +62,10 @@ std::string extra_of(const Measurement& m) {
   std::string text;
   for (const auto& p : m.extra) {
     if (p.name == "ratio_to_local") text += fmt::format(", {:.2f} x local", std::get<double>(p.value));
+    // Small pages make latencies longer; all huge is what is expected.
+    if (p.name == "pages" && model::text_of(p.value).ends_with("%)") &&
+        !model::text_of(p.value).ends_with("(100 %)") && !model::text_of(p.value).ends_with("(99 %)"))
+      text += ", " + model::text_of(p.value);
     if (p.name == "share_of_link")
       text += fmt::format(", {:.0f} % of the link", std::get<double>(p.value) * 100);
     if (p.name == "fastest_place_p50")
@@ -86,6 +90,19 @@ std::string line_of(const Measurement& m, bool color) {
   if (!m.outliers.empty() && m.samples.size() < 1000)
     line += fmt::format(" [{} of {} samples are outliers]", m.outliers.size(), m.samples.size());
   return line + "\n";
+}
+
+std::string times_text(const model::MeasurementRun& run) {
+  if (!run.times) return "";
+  const auto& t = *run.times;
+  std::string out;
+  for (const auto& [name, seconds] : {std::pair{"driver start", t.driver_start},
+                                      {"allocation", t.allocation},
+                                      {"measuring", t.measuring},
+                                      {"verification", t.verification},
+                                      {"the rest", std::max(run.seconds - t.sum(), 0.0)}})
+    if (seconds >= 0.0005) out += fmt::format("{}{} {:.3f}", out.empty() ? "" : ", ", name, seconds);
+  return out.empty() ? "" : " (" + out + ")";
 }
 
 std::string models_text(const model::MeasurementRun& run) {
@@ -138,8 +155,8 @@ std::string measurement_text(const model::MeasurementRun& run, bool color) {
   for (const auto& j : run.judgements)
     out += fmt::format("{}: {}: {}\n", name_of(j.severity), printable(j.subject), printable(j.text));
   if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
-  out += fmt::format("{}: {} results in {:.1f} s\n", name_of(model::verdict_of(run)), run.results.size(),
-                     run.seconds);
+  out += fmt::format("{}: {} results in {:.1f} s{}\n", name_of(model::verdict_of(run)), run.results.size(),
+                     run.seconds, times_text(run));
   return out;
 }
 

@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::size_t kHuge = 2u << 20;
 constexpr std::size_t kLine = 64;
-constexpr int kBind = 2;  // MPOL_BIND (linux/mempolicy.h)
+constexpr int kBind = 2;       // MPOL_BIND (linux/mempolicy.h)
+constexpr int kCollapse = 25;  // MADV_COLLAPSE (Linux 6.1, asm-generic/mman-common.h)
 
 Result<void> bind(void* data, std::size_t bytes, int node) {
   std::vector<unsigned long> mask(static_cast<std::size_t>(node) / 64 + 1);
@@ -83,6 +84,8 @@ Result<NodeMemory> NodeMemory::make(std::size_t bytes, std::optional<int> node) 
   memory.node_ = node_of(data);
   if (node && memory.node_ && *memory.node_ != *node)
     return fail(Errc::io, "memory asked of node {} came from node {}", *node, *memory.node_);
+  // Memory in pieces gives fewer huge pages at the first touch than the kernel can still make.
+  if (!reserved && huge_kib_of(data) * 1024 < memory.bytes_) ::madvise(data, memory.bytes_, kCollapse);
   const auto huge = huge_kib_of(data);
   memory.pages_ = reserved   ? "reserved 2 MiB pages"
                   : huge > 0 ? fmt::format("transparent huge pages ({} %)", huge * 1024 * 100 / memory.bytes_)

@@ -58,9 +58,14 @@ class Numa {
   }
 
  private:
+  Result<NodeMemory> allocated(std::size_t bytes, int node) {
+    const Session::Timed timed(session_, &model::RunTimes::allocation);
+    return NodeMemory::make(bytes, node);
+  }
+
   void latencies(const Node& memory) {
     session_.step(fmt::format("numa.latency: chain in node {}", memory.id));
-    auto block = NodeMemory::make(options_.latency_bytes, memory.id);
+    auto block = allocated(options_.latency_bytes, memory.id);
     if (!block) {
       session_.fail(result("numa.latency", "seconds", memory.id, memory.id, options_.latency_bytes),
                     block.error().text);
@@ -84,7 +89,10 @@ class Numa {
   }
 
   void finish_latency(Measurement m, const Node& cpu, const Node& memory, CpuChain& chain, bool pinned) {
-    m.verified = chain.closes();
+    {
+      const Session::Timed timed(session_, &model::RunTimes::verification);
+      m.verified = chain.closes();
+    }
     m.verified_how = m.verified ? "the chain of pointers closed after every line was read"
                                 : "the chain of pointers did not close";
     if (!m.verified) m.status = model::MeasureStatus::failed, m.why = m.verified_how;
@@ -108,7 +116,7 @@ class Numa {
   void bandwidths(const Node& memory) {
     if (session_.stopped()) return;
     session_.step(fmt::format("numa.read: memory of node {}", memory.id));
-    const auto block = NodeMemory::make(options_.bandwidth_bytes, memory.id);
+    const auto block = allocated(options_.bandwidth_bytes, memory.id);
     if (!block) {
       session_.fail(result("numa.read", "gbytes_per_s", memory.id, memory.id, options_.bandwidth_bytes),
                     block.error().text);

@@ -40,6 +40,10 @@ Result<Sampled> sample_until(const Policy& policy, const Sampler& sampler, const
     warm.push_back(*value);
     if (warm.size() >= 2 && now() - start > policy.max_seconds) break;
   }
+  if (is_stable(warm, policy.warmup_tolerance)) {
+    out.samples.assign(warm.end() - 2, warm.end());
+    warm.resize(warm.size() - 2);
+  }
   out.warmup = warm.size();
   start = now();
   while (!is_enough(out.samples, policy)) {

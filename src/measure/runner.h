@@ -16,7 +16,8 @@ struct Policy {
   double max_seconds =
       0.2;  // of sampling; min_samples are taken even when that takes longer (up to 20 times)
   std::size_t max_warmup = 10;
-  double warmup_tolerance = 0.01;  // warm when the last three samples lie this close together
+  double warmup_tolerance = 0.01;  // warm when the last three samples lie this close together; then the last
+                                   // two of them count
   NoiseLimits noise;
 };
 

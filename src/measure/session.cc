@@ -41,6 +41,11 @@ void Session::end_part() {
   if (parts_ > 0) tell(from_ + (to_ - from_) * static_cast<double>(ended_) / static_cast<double>(parts_));
 }
 
+void Session::spend(double model::RunTimes::*part, double seconds) {
+  const std::lock_guard lock(mutex_);
+  collected_.times.*part += seconds;
+}
+
 void Session::add(model::Measurement m) {
   const std::lock_guard lock(mutex_);
   collected_.results.push_back(std::move(m));
@@ -60,6 +65,7 @@ std::optional<model::Measurement> Session::sampled(model::Measurement m, const P
                                                    const Sampler& sampler) {
   if (stopped()) return std::nullopt;
   step(title_of(m));
+  const Timed timed(*this, &model::RunTimes::measuring);
   const auto got = sample_until(policy, sampler, monotonic_seconds, hooks_.stop);
   if (!got) {
     m.status = model::MeasureStatus::failed;

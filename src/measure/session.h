@@ -29,6 +29,21 @@ class Session {
   const Policy& policy() const { return policy_; }
   bool stopped() const { return hooks_.stop(); }
 
+  // Counts its own lifetime to one part of the run's time. Not nested.
+  class Timed {
+   public:
+    Timed(Session& session, double model::RunTimes::*part) : session_(session), part_(part) {}
+    ~Timed() { session_.spend(part_, monotonic_seconds() - start_); }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    Session& session_;
+    double model::RunTimes::*part_;
+    double start_ = monotonic_seconds();
+  };
+  void spend(double model::RunTimes::*part, double seconds);
+
   // Says what is done from here on; the watchdog gives it `step_limit_seconds`.
   void step(const std::string& what) const;
   void idle() const;
@@ -62,6 +77,7 @@ class Session {
     std::vector<model::Measurement> results;
     std::vector<model::SizeModel> models;
     std::vector<model::Judgement> judgements;
+    model::RunTimes times;
   };
   Collected collected() const;
 

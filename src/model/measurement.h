@@ -43,7 +43,8 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-// Times: less is better; rates and ratios: more is. Words for parts of a second as other programs write them count.
+// Times: less is better; rates and ratios: more is. Words for parts of a second as other programs write them
+// count.
 bool larger_is_better(std::string_view unit);
 
 struct Measurement {
@@ -99,6 +100,15 @@ struct SizeModel {
   double mean_error = 0;  // mean |model - measured| / measured over the sweep
 };
 
+// Where the time of a run went, seconds. What is in none of them is the rest of MeasurementRun::seconds.
+struct RunTimes {
+  double driver_start = 0;  // libraries, cuInit, contexts, kernels
+  double allocation = 0;    // memory and streams
+  double measuring = 0;     // warm-up and samples
+  double verification = 0;  // clearing and comparing
+  double sum() const { return driver_start + allocation + measuring + verification; }
+};
+
 struct MeasurementRun {
   std::string suite;  // "p2p"
   std::string date;   // UTC, "2026-11-29T22:10:03Z"
@@ -111,6 +121,7 @@ struct MeasurementRun {
   std::string capture;  // of the machine, redacted, as text; "": not taken
   bool interrupted = false;
   double seconds = 0;
+  std::optional<RunTimes> times;
 };
 
 // From statuses and judgements alone: error for a failed result or an error judgement; warn for a noisy

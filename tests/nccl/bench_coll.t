@@ -100,3 +100,50 @@ RUN: topotune bench coll --rank 0 --ranks 3 --rendezvous 127.0.0.1:29777 --limit
 STATUS: 2
 EXPECT: failed: rank 1, 2 did not come to 127.0.0.1:29777
 STDERR: hint: is it started
+
+NAME: a list of sizes
+RUN: topotune bench coll --bytes 1K,96K,4K --time 0.001 -n 2 --no-log --modes events --place out --fail-on error || test $? = 3
+EXPECT: 1 KiB out
+EXPECT: 96 KiB out
+EXPECT: 4 KiB out
+NOT: 2 KiB
+
+NAME: a list with a size that is none
+RUN: topotune bench coll --bytes 1K,,4K
+STATUS: 64
+STDERR: bench coll: --bytes  is no size
+
+NAME: the budget ends the sweep and keeps what there is
+RUN: topotune bench coll all_reduce all_gather --bytes 1K --budget 0 --time 0.001 --no-log --json
+STATUS: 3
+EXPECT: "name":"coll.all_reduce"
+EXPECT: "status":"waived","why":"the time for the sweep (0 s) was used up"
+EXPECT: "name":"coll.all_gather"
+EXPECT: "status":"waived"
+
+NAME: the acceptance of a node measures collectives too
+RUN: topotune bench all --bytes 64K --time 0.001 --json -o $TMP/all.json; test $? -le 1 -o $? = 3 && tr ',' '\n' <$TMP/all.json | grep -o '"name":"coll.*\|"nccl":.*' | sort | uniq -c
+EXPECT: 2 "name":"coll.all_gather"
+EXPECT: 2 "name":"coll.all_reduce"
+EXPECT: 2 "name":"coll.alltoall"
+EXPECT: 2 "name":"coll.reduce_scatter"
+EXPECT: 1 "nccl":"NCCL 2.28.9"
+NOT: "name":"coll"
+
+NAME: without NCCL the acceptance says so and goes on
+RUN: TOPOTUNE_NCCL_LIBRARY=/nowhere/libnccl.so.2 topotune bench all --bytes 64K --time 0.001; test $? -le 1 -o $? = 3
+EXPECT: p2p.write.ce
+EXPECT: coll  
+EXPECT: waived: /nowhere/libnccl.so.2: not found
+EXPECT:   net
+
+NAME: one GPU has nobody to collect from
+RUN: FAKE_CUDA_GPUS=1 topotune bench all --bytes 64K --time 0.001; test $? -le 1 -o $? = 3
+EXPECT: waived: 1 usable GPU: collectives need two
+
+NAME: a library that dies takes nothing with it
+RUN: FAKE_NCCL_FAULT=die topotune bench all --bytes 64K --time 0.001
+STATUS: 2
+EXPECT: p2p.write.ce
+EXPECT: failed: bench coll ended with status 134
+EXPECT:   net

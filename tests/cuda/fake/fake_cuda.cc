@@ -52,7 +52,7 @@ int gpus() {
 }
 
 Context contexts[16];
-int current = 0;
+thread_local int current = 0;
 std::map<Ptr, std::pair<std::size_t, int>> blocks;  // address -> size, device
 std::size_t used[16] = {};
 

@@ -1,8 +1,8 @@
 // NCCL without GPUs, on the driver of tests/cuda/fake: each rank leaves what it sends in a file of a folder
 // that the unique id names, and reads what it needs, so that ranks may be threads of one call or processes.
 // FAKE_NCCL_FAULT: "wrong" (one element of each result), "error" (collectives fail), "remote" (an error of
-// another rank is found later), "old" (2.18: no fp8). FAKE_NCCL_PATIENCE: seconds to wait for other ranks
-// (20). FAKE_NCCL_SLOW_RANK=R: rank R comes 300 us late.
+// another rank is found later), "old" (2.18: no fp8), "die" and "hang" (while communicators are made).
+// FAKE_NCCL_PATIENCE: seconds to wait for other ranks (20). FAKE_NCCL_SLOW_RANK=R: rank R comes 300 us late.
 #include <unistd.h>
 
 #include <chrono>
@@ -235,6 +235,8 @@ Rc ncclGetUniqueId(UniqueId* id) {
   return 0;
 }
 Rc make_comm(Comm** comm, int ranks, const UniqueId& id, int rank, int channels) {
+  if (fault() == "die") std::abort();
+  while (fault() == "hang") std::this_thread::sleep_for(std::chrono::milliseconds(100));
   auto made = std::make_unique<Comm>();
   made->folder = id.internal;
   made->rank = rank, made->ranks = ranks;

@@ -1,0 +1,68 @@
+#include "cli/bench_inside.h"
+
+#include <algorithm>
+
+#include "cli/bench_frame.h"
+#include "cli/child_line.h"
+#include "cli/remote.h"
+#include "host/modules.h"
+#include "parse/measurement_run.h"
+
+namespace topotune::cli {
+
+namespace {
+
+constexpr double kCollBudget = 12;     // seconds of cells
+constexpr double kCollStepLimit = 15;  // NCCL's own start takes 1 to 3 s on two GPUs
+
+}  // namespace
+
+Result<model::MeasurementRun> net_inside(const BenchOptions& options) {
+  Remote remote{{"localhost", "localhost"},
+                {},
+                {"bench", "net", "--json", "--quiet", "--bytes", "8,4096,1M", "--time",
+                 fmt::format("{}", std::min(options.seconds, 0.2)), "--limit", "10"},
+                options.limit_seconds};
+  const auto done = run_on_hosts(remote);
+  if (!done) return tl::unexpected(done.error());
+  return parse::parse_measurement_run(done->text);
+}
+
+std::vector<std::string> coll_words(const BenchOptions& options, const std::vector<int>& gpus) {
+  // No size is larger than a bandwidth cell was asked to be.
+  const auto largest = size_from(options.bytes).value_or(std::size_t{1} << 30);
+  std::vector<std::size_t> sizes{1024};
+  for (const std::size_t size : {64u << 10, 1u << 20, 16u << 20, 256u << 20})
+    if (size <= largest) sizes.push_back(size);
+  std::vector<std::string> words{"bench", "coll", "all_reduce", "all_gather", "reduce_scatter", "alltoall"};
+  for (const int gpu : gpus) words.push_back(std::to_string(gpu));
+  for (const auto& word :
+       {std::string("--bytes"), fmt::format("{}", fmt::join(sizes, ",")), std::string("--place"),
+        std::string("out"), std::string("--modes"), std::string("events"), std::string("-w"),
+        std::string("2"), std::string("--no-log"), std::string("--time"),
+        fmt::format("{}", std::min(options.seconds, 0.1)), std::string("--budget"),
+        fmt::format("{}", kCollBudget), std::string("--limit"),
+        fmt::format("{}", std::min(options.limit_seconds, kCollStepLimit)), std::string("--json"),
+        std::string("--quiet")})
+    words.push_back(word);
+  return words;
+}
+
+Result<model::MeasurementRun> coll_inside(const BenchOptions& options, const std::vector<int>& gpus) {
+  const ScratchFolder scratch;
+  if (scratch.path().empty()) return fail(Errc::io, "no temporary folder can be made");
+  const auto file = scratch.path() + "/coll.json";
+  auto line = quoted(host::program_file());
+  for (const auto& word : coll_words(options, gpus)) line += " " + quoted(word);
+  line += " -o " + quoted(file);
+  // Its own limits end it earlier and tell more.
+  const double limit = kCollBudget + 4 * std::min(options.limit_seconds, kCollStepLimit) + 10;
+  const auto ended = run_line(line, scratch.path() + "/coll.txt", limit);
+  const auto run = parse::parse_measurement_run(text_of(file));
+  if (run) return run;
+  if (!ended) return fail(ended.error().code, "bench coll {}", ended.error().text);
+  return fail(Errc::io, "bench coll ended with status {}{}", ended->status,
+              ended->said.empty() ? "" : ": " + ended->said);
+}
+
+}  // namespace topotune::cli
