@@ -108,8 +108,8 @@ class Run {
 
   double left() const { return o_.budget - (measure::monotonic_seconds() - start_); }
 
-  // The search's answers once more, in communicators made anew. A level at which a size stays slower than the
-  // default is not taken.
+  // The search's answers once more, in communicators made anew. Sizes that stay slower than the default at a
+  // level are named; many, or much slower ones, refuse it.
   void prove(TuneOutcome& outcome, TuneMachine& m, const TunePlan& plan, const tune::SearchOptions& search) {
     const auto prove_level = [&](std::size_t level, double seconds) {
       tune::ProveOptions options;
@@ -125,15 +125,15 @@ class Run {
       outcome.proved = proved ? std::move(*proved) : tune::Proved{};
     };
     prove_level(outcome.level, (outcome.level > 0 ? 0.8 : 0.9) * left());
-    const auto slower = std::ranges::count_if(outcome.proved.proofs, [](const auto& p) {
-      return p.proved && p.after.verdict == tune::Verdict::slower && p.after.surely_slower;
-    });
-    const auto dear = [](const std::optional<tune::Ratio>& r) { return r && r->high < 0.99; };
-    const bool all_dear = dear(outcome.proved.left_out) || dear(outcome.proved.left_out_other);
-    if (outcome.level == 0 || (slower == 0 && !all_dear)) return;
-    m.notes.push_back(fmt::format("{} thread blocks: {} sizes stay slower than the default{}: not taken",
-                                  *m.levels[outcome.level].ctas, slower,
-                                  all_dear ? ", and the small ones without an entry together" : ""));
+    if (outcome.level == 0) return;
+    const int blocks = *m.levels[outcome.level].ctas;
+    const auto slow = tune::still_slower(outcome.proved);
+    for (const auto* p : slow)
+      m.notes.push_back(fmt::format("{} thread blocks: {} {} stays slower than the default, x {:.3f}", blocks,
+                                    tune::name_of(p->cell.collective), p->cell.bytes, p->after.worst()));
+    const auto refused = tune::refusal(outcome.proved);
+    if (refused.empty()) return;
+    m.notes.push_back(fmt::format("{} thread blocks: {}: not taken", blocks, refused));
     prove_level(0, 0.9 * left());
   }
 

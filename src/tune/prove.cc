@@ -247,6 +247,24 @@ Result<Proved> prove(Generations& generations, const std::vector<Answer>& answer
   return Prover(generations, options, hooks).run(answers);
 }
 
+std::vector<const Proof*> still_slower(const Proved& proved) {
+  std::vector<const Proof*> out;
+  for (const auto& p : proved.proofs)
+    if (p.proved && p.after.verdict == Verdict::slower && p.after.surely_slower) out.push_back(&p);
+  return out;
+}
+
+std::string refusal(const Proved& proved) {
+  const auto slow = still_slower(proved);
+  if (slow.size() * 50 > proved.proofs.size()) return std::to_string(slow.size()) + " sizes stay slower";
+  if (std::ranges::any_of(slow, [](const Proof* p) { return p->after.worst() < 0.95; }))
+    return "a size stays more than 5 % slower";
+  const auto dear = [](const std::optional<Ratio>& r) { return r && r->high < 0.99; };
+  return dear(proved.left_out) || dear(proved.left_out_other)
+             ? "the small sizes without an entry are slower together"
+             : "";
+}
+
 std::vector<Answer> answers_of(const SearchResult& result, std::size_t level, const SearchOptions& options) {
   std::vector<Answer> out;
   for (const auto& cell : result.cells) {

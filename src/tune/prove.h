@@ -72,6 +72,12 @@ struct Proved {
 Result<Proved> prove(Generations& generations, const std::vector<Answer>& answers,
                      const ProveOptions& options, const Hooks& hooks);
 
+// Sizes that are surely slower than the default although nothing better was found for them.
+std::vector<const Proof*> still_slower(const Proved& proved);
+// Why a level's settings cost more than they are worth; empty: they do not. More than one size in fifty stays
+// slower, one does by more than 5 %, or the small sizes without an entry do together.
+std::string refusal(const Proved& proved);
+
 // The answers that stand.
 std::vector<Answer> answers_of(const std::vector<Proof>& proofs);
 

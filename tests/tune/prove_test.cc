@@ -178,4 +178,33 @@ TEST(Regions, SizesFarApartDoNotSpeakForWhatLiesBetween) {
 }
 
 }  // namespace
+TEST(Refusal, NeedsManySlowSizesOrOneThatIsMuchSlower) {
+  Proved proved;
+  for (int i = 0; i < 100; ++i) {
+    Proof p;
+    p.cell = {Collective::all_reduce, std::uint64_t{1024} << (i % 20)};
+    p.proved = true;
+    proved.proofs.push_back(p);
+  }
+  const auto slow = [&](std::size_t i, double ratio) {
+    auto& m = proved.proofs[i].after;
+    m.ratio = {ratio, ratio - 0.005, ratio + 0.005};
+    m.verdict = Verdict::slower, m.surely_slower = true;
+  };
+  EXPECT_EQ(refusal(proved), "");
+  slow(3, 0.98), slow(4, 0.97);
+  EXPECT_EQ(refusal(proved), "");
+  EXPECT_EQ(still_slower(proved).size(), 2u);
+  proved.proofs[5].after.verdict = Verdict::slower;  // by a narrow interval of few pairs
+  EXPECT_EQ(still_slower(proved).size(), 2u);
+  slow(6, 0.98);
+  EXPECT_EQ(refusal(proved), "3 sizes stay slower");
+  proved.proofs[6].after = {};
+  slow(3, 0.94);
+  EXPECT_EQ(refusal(proved), "a size stays more than 5 % slower");
+  slow(3, 0.98);
+  proved.left_out = Ratio{0.98, 0.975, 0.985};
+  EXPECT_NE(refusal(proved), "");
+}
+
 }  // namespace topotune::tune
