@@ -15,6 +15,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
 
+SMALLEST = " -b 1 -i 1"  # ends the peer's command that shows what its start costs
+
 # Result of topotune -> the peer's test (nvbandwidth) and whether its SUM is meant.
 PEER = [
     ("p2p.write.ce", "device_to_device_memcpy_write_ce", False),
@@ -54,7 +56,7 @@ def peer_cells(runs):
     """Test -> (mean of its cells, sum), of nvbandwidth's matrices; totals of both directions left out."""
     cells = {}
     for command, output, _, _ in runs:
-        if "nvbandwidth" not in command:
+        if "nvbandwidth" not in command or command.endswith(SMALLEST):
             continue
         test, total = None, False
         for line in output.splitlines():
@@ -183,7 +185,7 @@ def split_of(output):
 def times(runs):
     ours = [(o, s) for c, o, status, s in runs if "topotune bench p2p 0 1 --only matrix" in c and "--json" not in c and status == 0]
     theirs = [s for c, _, _, s in runs if "nvbandwidth" in c and "memcpy_read_sm" in c and "bidirectional" not in c]
-    start = [s for c, _, _, s in runs if "nvbandwidth" in c and c.endswith("-t 0 -b 1 -i 1")]
+    start = [s for c, _, _, s in runs if "nvbandwidth" in c and c.endswith(SMALLEST)]
     if not ours or not theirs:
         return []
     whole = [s for _, s in ours]
@@ -198,7 +200,7 @@ def times(runs):
             work = sum(parts.get(name, 0) for name in ("allocation", "measuring", "verification"))
             peer = statistics.median(theirs) - statistics.median(start)
             kept = "kept" if work <= 0.1 * peer else "**not kept**"
-            out.append(f"- nvbandwidth's smallest run (`-t 0 -b 1 -i 1`): {statistics.median(start):.2f} s, so the cells themselves take it {peer:.2f} s. "
+            out.append(f"- nvbandwidth's smallest run (`{SMALLEST.strip()}`): {statistics.median(start):.2f} s, so the cells themselves take it {peer:.2f} s. "
                        f"Allocation, measuring and verification here: {work:.3f} s, x {work / peer:.2f} (a tenth: {kept}).")
     return out
 
@@ -235,7 +237,7 @@ def page_of(folder):
     if pings or text_values(runs, "p2p.pingpong.flag", "us"):
         out += ["### Round trips made by the GPUs", ""]
         flags = text_values(runs, "p2p.pingpong.flag", "us") + [p for p, _ in pings.get("p2p.pingpong.flag 0 B", [])]
-        if flags:
+        if len(flags) > 1:
             spread = (max(flags) - min(flags)) * 1000
             kept = "kept" if spread <= 50 else "**not kept**"
             out.append(f"- p50 of the flag alone in {len(flags)} runs: {', '.join(f'{v:.3f}' for v in flags)} us; they differ by "

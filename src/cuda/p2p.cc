@@ -254,7 +254,8 @@ void P2p::check(Measurement& m, const TransferSet& set, const std::vector<Landin
 }
 
 // These cells are many and steady (0.04 % between samples of one copy): five short samples say as much as
-// long ones. Kernels make two copies a sample, since each launch fills and empties the link once.
+// long ones. Kernels make three copies a sample, since the first launch fills the link and the last empties
+// it: with two that took 0.2 %.
 void P2p::matrix() {
   auto policy = b_.session.policy();
   policy.min_samples = std::min<std::size_t>(policy.min_samples, 5);
@@ -266,7 +267,7 @@ void P2p::matrix() {
                         {{"src", id(pair.src)}, {"dst", id(pair.dst)}, {"bytes", whole(bytes_)}});
         m.expected = b_.expected.p2p(op, engine, id(pair.src), id(pair.dst), bytes_);
         cell(std::move(m), {transfer(pair, read, by_kernel, bytes_, 0)},
-             {{&arena(pair.src), &arena(pair.dst)}}, policy, {true, by_kernel ? 0.0025 : 0.00125});
+             {{&arena(pair.src), &arena(pair.dst)}}, policy, {true, by_kernel ? 0.004 : 0.00125});
       }
     }
   }
