@@ -109,8 +109,10 @@ class Reader {
 
   Done first_line() {
     if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
-    const auto fields = words(next());
-    if (fields.size() < 2 || fields[0] != schema_) return fail_at(1, "the first line is not '{} 1'", schema_);
+    const auto line = next();
+    const auto fields = words(line);
+    if (fields.size() < 2 || fields[0] != schema_ || !line.starts_with(schema_))
+      return fail_at(1, "the first line is not '{} 1'", schema_);
     if (fields[1] == "1") return true;
     auto error = fail(Errc::unsupported, "{} of version {}, this program reads version 1", schema_,
                       printable(fields[1]));
