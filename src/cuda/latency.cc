@@ -61,12 +61,15 @@ Result<double> Chain::chase(const Lane& lane, std::uint64_t loads, int which, Ch
 
 namespace {
 
-constexpr std::uint32_t kPlaces = 32, kWarmup = 100, kRounds = 500;
+// Places differ by a fifth (fastest to slowest), and with the pages that a run gets: many of them, far apart,
+// make the middle of one run that of the next.
+constexpr std::uint32_t kPlaces = 128, kWarmup = 50, kRounds = 150;
 // One side's memory: the flags of the places at 0, the inbox behind them, then the results. The distance of
 // flags is no power of two, so that they lie in different slices of the cache.
-constexpr std::size_t kFlagDistance = 4096 + 384, kInbox = 256 * 1024, kMaxPayload = 65536,
-                      kTiming = kInbox + kMaxPayload, kOutcome = kTiming + 16, kCycles = kTiming + 64;
-static_assert(kPlaces * kFlagDistance <= kInbox);
+constexpr std::size_t kFlagDistance = 256 * 1024 + 4096 + 384, kInbox = kPlaces * kFlagDistance,
+                      kMaxPayload = 65536, kTiming = kInbox + kMaxPayload, kOutcome = kTiming + 16,
+                      kCycles = kTiming + 64;
+static_assert(kInbox % 16 == 0);
 
 struct Player {
   const Gpu* gpu;
