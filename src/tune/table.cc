@@ -49,10 +49,10 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-// Decimal fractions, as write_table() prints them; never infinite.
+// Decimal fractions, as write_table() prints them; never infinite, and no more than any ratio or time is.
 std::optional<double> real(std::string_view text) {
   const auto value = number<double>(text);
-  if (!value || !std::isfinite(*value) || *value <= 0) return std::nullopt;
+  if (!value || !std::isfinite(*value) || *value <= 0 || *value > 1e9) return std::nullopt;
   return value;
 }
 
