@@ -8,15 +8,8 @@ out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 mkdir -p "$out"
 log=$out/accept.txt
-clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
-  local start end status
-  echo "\$ $*" >>"$log"
-  start=$(date +%s.%N)
-  timeout 150 "$@" >>"$log" 2>&1
-  status=$?
-  end=$(date +%s.%N)
-  echo "-- status $status, $(python3 -c "print(round($end - $start, 3))") s" >>"$log"
-}
+limit=150
+. "$(dirname "$0")/lib.sh"
 {
   date -u +%FT%TZ
   uname -sr

@@ -13,15 +13,8 @@ reference=${REFERENCE:-$(dirname "$0")/reference_latency}
 turns=${LATENCY_TURNS:-$(dirname "$0")/latency_turns}
 mkdir -p "$out"
 log=$out/bench.txt
-clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
-  local start end status
-  echo "\$ $*" >>"$log"
-  start=$(date +%s.%N)
-  timeout 120 "$@" >>"$log" 2>&1
-  status=$?
-  end=$(date +%s.%N)
-  echo "-- status $status, $(echo "$end - $start" | bc 2>/dev/null || python3 -c "print($end - $start)") s" >>"$log"
-}
+limit=120
+. "$(dirname "$0")/lib.sh"
 {
   date -u +%FT%TZ
   uname -sr

@@ -13,12 +13,8 @@ plugin=$bin/libnccl-profiler-topotune.so
 mkdir -p "$out"
 report=$out/report.txt
 export NCCL_NVLS_ENABLE=0
-if [ -z "${TOPOTUNE_NCCL_LIBRARY:-}" ]; then
-  found=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib", "libnccl.so.2"))' 2>/dev/null)
-  [ -e "$found" ] || found=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n 1)
-  [ -e "$found" ] || found=$(find / -xdev -name 'libnccl.so.2' 2>/dev/null | head -n 1)
-  export TOPOTUNE_NCCL_LIBRARY=$found
-fi
+. "$here/lib.sh"
+find_nccl
 files=${TOPOTUNE_PROFILER_DIR:-/dev/shm}
 measure() { # measure SECONDS COMMAND...: runs it within that time, and clears the plugin's files
   local limit=$1 status

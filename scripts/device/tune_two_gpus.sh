@@ -13,6 +13,8 @@ mkdir -p "$out"
 log=$out/log.txt
 : >"$log"
 say() { echo "$*" | tee -a "$log"; }
+. "$here/lib.sh"
+# Each command has a limit of its own, and its line goes to the terminal, too.
 clock() { # clock SECONDS COMMAND...: runs it, with its status and its wall time in the log
   local limit=$1 start end status
   shift
@@ -26,12 +28,7 @@ clock() { # clock SECONDS COMMAND...: runs it, with its status and its wall time
 }
 export NCCL_NVLS_ENABLE=0
 export TOPOTUNE_MODULES=$bin
-if [ -z "${TOPOTUNE_NCCL_LIBRARY:-}" ]; then
-  found=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib", "libnccl.so.2"))' 2>/dev/null)
-  [ -e "$found" ] || found=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n 1)
-  [ -e "$found" ] || found=$(find / -xdev -name 'libnccl.so.2' 2>/dev/null | head -n 1)
-  export TOPOTUNE_NCCL_LIBRARY=$found
-fi
+find_nccl
 {
   date -u +%FT%TZ
   uname -sr
@@ -82,10 +79,8 @@ clock 60 "$tt" tune --check "$table" --collectives $ops --sizes $small --mode st
 columns "$out/stream.json"
 [ "${2:-}" = all ] || { gzip -f "$out"/*.json; exit 0; }
 
-# (c) The profiler's price: its events off and on between calls, and between training steps.
+# (c) The profiler's price between calls; that of training steps: profiler_two_gpus.sh.
 clock 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 40 --json -o "$out/overhead.json"
-NCCL_PROFILER_PLUGIN=$bin/libnccl-profiler-topotune.so timeout 90 python3 "$here/step_overhead.py" 30 >>"$out/steps.jsonl" 2>>"$log"
-timeout 90 python3 "$here/step_overhead.py" 30 >>"$out/steps.jsonl" 2>>"$log"
 newest=$(ls -t /dev/shm/topotune-profile-*.ttprof 2>/dev/null | head -n 1)
 [ -n "$newest" ] && cp "$newest" "$out/rank.ttprof" && clock 20 "$tt" log "$newest"
 
@@ -103,5 +98,5 @@ sed 's/^nccl .*/nccl 2.1.0/' "$table" >/tmp/foreign.table
 clock 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 6
 head -c 300 "$table" >/tmp/cut.table
 clock 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 6
-gzip -f "$out"/*.json "$out"/*.jsonl 2>/dev/null
+gzip -f "$out"/*.json 2>/dev/null
 ls -l "$out"

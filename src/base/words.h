@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/text.h"
@@ -15,6 +16,13 @@ inline std::string_view next_word(std::string_view& rest) {
   const auto word = rest.substr(begin, end - begin);
   rest.remove_prefix(end);
   return word;
+}
+
+// For a shell: one word, whatever is in it.
+inline std::string single_quoted(std::string_view word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 }  // namespace topotune

@@ -270,7 +270,7 @@ class CollRun : private JobRun {
   std::string document(const model::MeasurementRun& run) const override {
     if (globals_.json) return emit::measurement_json(run);
     if (options_.csv) return emit::measurement_csv(run);
-    const auto end = run.interrupted ? "interrupted: what is above was measured, the rest was not\n" : "";
+    const std::string end(run.interrupted ? emit::kInterruptedText : "");
     if (flags_.format == "nccl-tests" && !cells_.empty())
       return coll::nccl_tests_text(cells_, asked_.suite, cast_) + (run.interrupted ? "# " : "") + end;
     std::string out = coll::table_text(cells_, asked_.suite, cast_);

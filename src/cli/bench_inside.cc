@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/words.h"
 #include "cli/bench_frame.h"
 #include "cli/child_line.h"
 #include "cli/remote.h"
@@ -36,15 +37,11 @@ std::vector<std::string> coll_words(const BenchOptions& options, const std::vect
     if (size <= largest) sizes.push_back(size);
   std::vector<std::string> words{"bench", "coll", "all_reduce", "all_gather", "reduce_scatter", "alltoall"};
   for (const int gpu : gpus) words.push_back(std::to_string(gpu));
-  for (const auto& word :
-       {std::string("--bytes"), fmt::format("{}", fmt::join(sizes, ",")), std::string("--place"),
-        std::string("out"), std::string("--modes"), std::string("events"), std::string("-w"),
-        std::string("2"), std::string("--no-log"), std::string("--time"),
-        fmt::format("{}", std::min(options.seconds, 0.1)), std::string("--budget"),
-        fmt::format("{}", kCollBudget), std::string("--limit"),
-        fmt::format("{}", std::min(options.limit_seconds, kCollStepLimit)), std::string("--json"),
-        std::string("--quiet")})
-    words.push_back(word);
+  words.insert(words.end(),
+               {"--bytes", fmt::format("{}", fmt::join(sizes, ",")), "--place", "out", "--modes", "events",
+                "-w", "2", "--no-log", "--time", fmt::format("{}", std::min(options.seconds, 0.1)),
+                "--budget", fmt::format("{}", kCollBudget), "--limit",
+                fmt::format("{}", std::min(options.limit_seconds, kCollStepLimit)), "--json", "--quiet"});
   return words;
 }
 
@@ -52,9 +49,9 @@ Result<model::MeasurementRun> coll_inside(const BenchOptions& options, const std
   const ScratchFolder scratch;
   if (scratch.path().empty()) return fail(Errc::io, "no temporary folder can be made");
   const auto file = scratch.path() + "/coll.json";
-  auto line = quoted(host::program_file());
-  for (const auto& word : coll_words(options, gpus)) line += " " + quoted(word);
-  line += " -o " + quoted(file);
+  auto line = single_quoted(host::program_file());
+  for (const auto& word : coll_words(options, gpus)) line += " " + single_quoted(word);
+  line += " -o " + single_quoted(file);
   // Its own limits end it earlier and tell more.
   const double limit = kCollBudget + 4 * std::min(options.limit_seconds, kCollStepLimit) + 10;
   const auto ended = run_line(line, scratch.path() + "/coll.txt", limit);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "cli/bench_frame.h"
 #include "cli/child_line.h"
 #include "cli/fingerprint.h"
@@ -124,7 +125,7 @@ class LevelsRun {
     return fmt::format(
         "{} {} bench coll {} -b {} -e {} -i {} --place out --modes blocking --backend {} --limit {} "
         "--no-log --no-check --json -o '{}'",
-        flags_.launch, quoted(program), op, bytes, largest, step, coll_.backend, options_.limit_seconds,
+        flags_.launch, single_quoted(program), op, bytes, largest, step, coll_.backend, options_.limit_seconds,
         file);
   }
 
@@ -192,7 +193,7 @@ class LevelsRun {
     auto out = mixed::levels_text(levels_);
     for (const auto& j : run_.judgements)
       out += fmt::format("{}: {}: {}\n", name_of(j.severity), j.subject, j.text);
-    if (run_.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
+    if (run_.interrupted) out += emit::kInterruptedText;
     return out;
   }
 

@@ -410,7 +410,7 @@ class MixedRun : private JobRun {
       if (m.name == run.suite) out += fmt::format("{}: {}\n", name_of(m.status), m.why);
     for (const auto& j : run.judgements)
       out += fmt::format("{}: {}: {}\n", name_of(j.severity), j.subject, j.text);
-    if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
+    if (run.interrupted) out += emit::kInterruptedText;
     return out;
   }
 

@@ -210,7 +210,7 @@ class NetRun {
       if (m.name == "net") out += fmt::format("{}: {}\n", model::name_of(m.status), m.why);
     for (const auto& j : run.judgements)
       out += fmt::format("{}: {} {}\n", model::name_of(j.severity), j.subject, j.text);
-    if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
+    if (run.interrupted) out += emit::kInterruptedText;
     return out;
   }
 

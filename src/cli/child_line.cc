@@ -62,12 +62,6 @@ std::string text_of(const std::string& file) {
   return out.str();
 }
 
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 Result<Ended> run_line(const std::string& line, const std::string& output, double limit_seconds) {
   constexpr double kPatience = 2;  // launchers pass the first signal on; results are written then
   const auto child = ::fork();

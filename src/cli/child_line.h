@@ -22,9 +22,6 @@ class ScratchFolder {
 // All of a file; "" where it cannot be read.
 std::string text_of(const std::string& file);
 
-// For a shell: one word, whatever is in it.
-std::string quoted(const std::string& word);
-
 struct Ended {
   int status = 0;    // 128 + signal for one that was killed
   std::string said;  // the last line of its output

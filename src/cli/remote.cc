@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "cli/bench_frame.h"
-#include "cli/child_line.h"
 #include "host/fd.h"
 #include "host/modules.h"
 #include "launch/exchange.h"
@@ -59,7 +59,7 @@ std::vector<std::string> command_for(const Remote& remote, std::size_t rank, con
   const auto& host = remote.hosts[rank];
   if (is_here(host)) return command;
   std::string line;
-  for (const auto& word : command) line += (line.empty() ? "" : " ") + quoted(word);
+  for (const auto& word : command) line += (line.empty() ? "" : " ") + single_quoted(word);
   std::vector<std::string> out;
   const auto agent = agent_of(remote);
   for (const auto word : split(agent, ' '))

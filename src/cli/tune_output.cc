@@ -152,7 +152,7 @@ void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& co
     auto tuned = column_of(name, c.cell, ranks, "tuned", c.tuned);
     add_ratio(tuned, c.ratio);
     tuned.extra.push_back({"pairs", static_cast<std::int64_t>(c.tuned.size())});
-    tuned.extra.push_back({"verdict", std::string(tune::name_of(tune::verdict_of(c.ratio, 0.99)))});
+    tuned.extra.push_back({"verdict", std::string(tune::name_of(tune::verdict_of(c.ratio, tune::kLeast)))});
     if (c.control) {
       standard.extra.push_back({"control_ratio", c.control->median});
       standard.extra.push_back({"control_low", c.control->low});
@@ -237,7 +237,7 @@ std::string columns_text(const std::vector<tune::Column>& columns, const std::st
       out += fmt::format("failed: {}\n", c.failed);
       continue;
     }
-    const auto verdict = tune::verdict_of(c.ratio, 0.99);
+    const auto verdict = tune::verdict_of(c.ratio, tune::kLeast);
     out += fmt::format(
         "{:>12.2f} {:>12.2f} {:>5} {}  {}{}{}\n", 1e6 * c.standard_median(), 1e6 * c.tuned_median(),
         c.tuned.size(), ratio_text(c.ratio), c.control ? ratio_text(*c.control) : "",

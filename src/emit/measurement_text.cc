@@ -154,7 +154,7 @@ std::string measurement_text(const model::MeasurementRun& run, bool color) {
   out += models_text(run);
   for (const auto& j : run.judgements)
     out += fmt::format("{}: {}: {}\n", name_of(j.severity), printable(j.subject), printable(j.text));
-  if (run.interrupted) out += "interrupted: what is above was measured, the rest was not\n";
+  if (run.interrupted) out += kInterruptedText;
   out += fmt::format("{}: {} results in {:.1f} s{}\n", name_of(model::verdict_of(run)), run.results.size(),
                      run.seconds, times_text(run));
   return out;

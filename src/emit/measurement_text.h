@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model/measurement.h"
 
@@ -9,6 +10,10 @@ namespace topotune::emit {
 // A table for people: each number with its spread, what it should be and why, and whether the data arrived
 // intact.
 std::string measurement_text(const model::MeasurementRun& run, bool color);
+
+// Ends the text of a run that was interrupted.
+inline constexpr std::string_view kInterruptedText =
+    "interrupted: what is above was measured, the rest was not\n";
 
 // One line a result, RFC 4180, with a head line. Samples are left out.
 std::string measurement_csv(const model::MeasurementRun& run);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/words.h"
 
 namespace topotune::emit {
 
@@ -32,9 +33,7 @@ std::string shell_word(std::string_view word) {
            std::string_view("-_./:,=+@%^").find(c) != std::string_view::npos;
   });
   if (plain) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return single_quoted(word);
 }
 
 std::string yaml_word(std::string_view word) {

@@ -24,7 +24,7 @@ struct CompareOptions {
   std::vector<Cell> cells, held_back;
   std::size_t pairs = 24;  // of communicators at most; or of samples
   double budget_seconds = 300;
-  double least = 0.99;
+  double least = kLeast;
 };
 
 // Every cell in fresh communicators of three kinds: the default, the default again as control, and the
@@ -52,6 +52,6 @@ struct Summary {
   std::optional<Verdicts> control;  // of the control, as if it were the tuned column
   std::size_t cells = 0;
 };
-Summary summary_of(const std::vector<Column>& columns, double least = 0.99);
+Summary summary_of(const std::vector<Column>& columns, double least = kLeast);
 
 }  // namespace topotune::tune

@@ -13,6 +13,9 @@
 // Here communicators are made anew again and again, and one value of each of them is what is compared.
 namespace topotune::tune {
 
+// Under this ratio to the default a size counts as slower.
+inline constexpr double kLeast = 0.99;
+
 // What a communicator is made for. The control is a second default, compared with the first as the tuned one
 // is.
 enum class Kind { standard, control, tuned };

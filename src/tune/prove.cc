@@ -259,7 +259,7 @@ std::string refusal(const Proved& proved) {
   if (slow.size() * 50 > proved.proofs.size()) return std::to_string(slow.size()) + " sizes stay slower";
   if (std::ranges::any_of(slow, [](const Proof* p) { return p->after.worst() < 0.95; }))
     return "a size stays more than 5 % slower";
-  const auto dear = [](const std::optional<Ratio>& r) { return r && r->high < 0.99; };
+  const auto dear = [](const std::optional<Ratio>& r) { return r && r->high < kLeast; };
   return dear(proved.left_out) || dear(proved.left_out_other)
              ? "the small sizes without an entry are slower together"
              : "";

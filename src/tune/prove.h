@@ -29,7 +29,7 @@ struct ProveOptions {
   double margin = 0.01;      // an entry must be surely faster than the default by this
   double small_gain = 0.03;  // and up to `small_bytes` by this in the median: less is not worth a line there
   std::uint64_t small_bytes = 64 << 10;
-  double least = 0.99;  // slower: the whole interval of the ratio lies below
+  double least = kLeast;  // slower: the whole interval of the ratio lies below
   bool borders = true;  // also sizes between those whose choices differ
 };
 

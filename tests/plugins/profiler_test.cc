@@ -226,16 +226,13 @@ TEST(Profiler, KernelsOfEachNthAreSampledAndPauseHolds) {
 TEST(Profiler, KernelsAreSampledOftenerAtTheStart) {
   Scene scene;
   const loader::Library library(TOPOTUNE_PROFILER);
-  auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
-  void* context = nullptr;
-  ASSERT_EQ(p->init(&context, &mask, nullptr, 5, 1, 2, 0, loader::log), 0);
+  void *context = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&context, 5, &mask, nullptr, 1, 2, 0, loader::log), 0);
+  auto d = coll(10);
   std::vector<int> timed;
   for (int i = 1; i <= 9000; ++i) {
-    DescrV4 d{};
-    d.type = kColl;
-    d.coll = {1, "Reduce", nullptr, nullptr, 1, 0, "ncclInt8", 1, 1, "TREE", "LL"};
-    void* handle = nullptr;
     p->start(context, &handle, &d);
     if ((mask & kKernelCh) != 0) timed.push_back(i);
     p->stop(handle);
