@@ -4,6 +4,7 @@
 # eight files to the folder $1. TOPOTUNE: the binary; NVBANDWIDTH: the peer's, left out when it is not there; REFERENCE:
 # reference_latency, LATENCY_TURNS: latency_turns (preset `bench`), looked for beside this script. Where NCCL is not in the
 # loader's path: TOPOTUNE_NCCL_LIBRARY=its file.
+# With QUICK set: only the matrix beside the peer, and six times the round trip.
 # Changes no setting of a GPU and never touches NVLink multicast.
 set -u
 out=$1
@@ -25,7 +26,7 @@ limit=120
 
 # The four modes of the two-GPU question alone: the time that counts against the peer's.
 clock "$tt" bench p2p 0 1 --only matrix
-clock "$tt" bench p2p 0 1 --only matrix --json -o "$out/matrix.json"
+[ -z "${QUICK:-}" ] && clock "$tt" bench p2p 0 1 --only matrix --json -o "$out/matrix.json"
 if [ -n "$peer" ] && [ -x "$peer" ]; then
   cells="device_to_device_memcpy_write_ce device_to_device_memcpy_read_ce device_to_device_memcpy_write_sm device_to_device_memcpy_read_sm"
   # In turns, with the peer's cheapest test in its smallest size: what its own start costs.
@@ -34,10 +35,15 @@ if [ -n "$peer" ] && [ -x "$peer" ]; then
     clock "$peer" -t 0 -b 1 -i 1
     clock "$tt" bench p2p 0 1 --only matrix
   done
+  [ -n "${QUICK:-}" ] ||
   clock "$peer" -t device_to_device_bidirectional_memcpy_write_ce device_to_device_bidirectional_memcpy_read_ce \
     host_to_device_memcpy_ce device_to_host_memcpy_ce host_to_device_bidirectional_memcpy_ce \
     device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce \
     device_to_device_bidirectional_memcpy_write_sm device_to_device_bidirectional_memcpy_read_sm
+fi
+if [ -n "${QUICK:-}" ]; then
+  for turn in 1 2 3 4 5 6; do clock "$tt" bench p2p --only pingpong; done
+  exit
 fi
 # A second time after the peer, since both may change the clocks of the other.
 clock "$tt" bench p2p 0 1 --only matrix

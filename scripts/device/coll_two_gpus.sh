@@ -2,7 +2,9 @@
 # Collectives on a machine with two GPUs, in one call of under nine minutes: `bench coll` and nccl-tests turn about in
 # the same minutes, all collectives, sizes 8 B to 1 GB, and the cases that are not healthy. Writes at most six files to
 # the folder $1. TOPOTUNE: the binary; NCCL_TESTS: the folder of nccl-tests' programs, left out when it is not there;
-# OPS: the collectives; END: the last size.
+# OPS: the collectives; BEGIN and END: the sizes; ITERS: iterations of a loop, for both. TURNS: no more than so many turns, and
+# nothing else. Twenty iterations of a small collective are over in a third of a millisecond: to compare small sizes, ITERS=1000
+# and PIN="taskset -c 4-7" (for both; the words of a command).
 #   TOPOTUNE=carry/topotune NCCL_TESTS=carry scripts/device/coll_two_gpus.sh out
 # Changes no setting of a GPU. NVLink multicast stays off: NCCL_NVLS_ENABLE=0 for all that is started here.
 set -u
@@ -10,7 +12,7 @@ out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 peer=${NCCL_TESTS:-}
 ops=${OPS:-all_reduce all_gather reduce_scatter broadcast reduce alltoall sendrecv gather scatter}
-end=${END:-1G}
+begin=${BEGIN:-8} end=${END:-1G} iters=${ITERS:-20} PIN=${PIN:-}
 here=$(cd "$(dirname "$0")" && pwd)
 export NCCL_NVLS_ENABLE=0
 mkdir -p "$out"
@@ -43,18 +45,20 @@ clock() { # clock COMMAND...: runs it, with its status and its wall time in the 
 } >"$out/versions.txt" 2>&1
 
 # First that it runs at all, with everything said.
-clock "$tt" bench coll all_reduce -b 1M -e 4M -v
-clock "$tt" bench coll all -b 1M -e 1M --modes back-to-back
+if [ -z "${TURNS:-}" ]; then
+  clock "$tt" bench coll all_reduce -b 1M -e 4M -v
+  clock "$tt" bench coll all -b 1M -e 1M --modes back-to-back
+fi
 
 # Turn about, in nccl-tests' columns. Three turns of the first collective, two of the others.
 mkdir -p /tmp/coll_turns
 turn() { # turn OP NUMBER
   local mine=/tmp/coll_turns/$1.$2.topotune theirs=/tmp/coll_turns/$1.$2.nccl-tests
   if [ -n "$peer" ] && [ -x "$peer/$1_perf" ]; then
-    timeout 100 "$peer/$1_perf" -b 8 -e "$end" -f 2 -g 2 -n 20 -w 5 >"$theirs" 2>&1
+    $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g 2 -n "$iters" -w 5 >"$theirs" 2>&1
     echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
   fi
-  timeout 100 "$tt" bench coll "$1" -b 8 -e "$end" -f 2 --format nccl-tests --no-log --modes back-to-back \
+  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" --format nccl-tests --no-log --modes back-to-back \
     --time 0.03 --fail-on error >"$mine" 2>&1
   echo "-- $1 turn $2: topotune status $?" >>"$log"
 }
@@ -62,10 +66,12 @@ first=${ops%% *}
 for op in $ops; do
   turns="1 2"
   [ "$op" = "$first" ] && turns="1 2 3 4 5"
+  [ -n "${TURNS:-}" ] && turns=$(seq "$TURNS")
   for n in $turns; do turn "$op" "$n"; done
 done
 python3 "$here/compare_coll.py" /tmp/coll_turns >"$out/compare.txt" 2>&1
 (cd /tmp && tar czf - coll_turns) >"$out/turns.tar.gz"
+[ -n "${TURNS:-}" ] && exit
 
 # Everything it says, with algorithms, single calls and CUDA graphs.
 clock "$tt" bench coll $ops -b 8 -e "$end" -f 4 --time 0.05 --json -o "$out/coll.json" --fail-on error

@@ -49,7 +49,15 @@ class Prover {
   }
 
   bool unsatisfied(const Proof& p) const {
-    return p.proved && !o_.same && p.after.verdict != Verdict::not_slower && p.after.worst() < o_.least;
+    return p.proved && !o_.same && p.after.verdict != Verdict::not_slower &&
+           (p.after.worst() < o_.least || (p.after.choice == Choice{} && risky(p.after)));
+  }
+
+  // What the settings change by themselves, to be seen in the usual way, must not be slower in the other one
+  // either, as an entry must not be. The kernel that gains by more thread blocks is the one that takes longer to
+  // start.
+  bool risky(const Measured& nothing) const {
+    return nothing.ratio.median >= 1.01 && nothing.other_way && nothing.other_way->low < o_.least;
   }
 
   // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
@@ -179,9 +187,12 @@ class Prover {
            (!m.other_way || m.other_way->low >= o_.least) && not_worse_than_nothing(m);
   }
 
-  // No entry costs something, and this surely costs less; or by the medians it costs much, and this little.
+  // No entry costs something, and this surely costs less; or by the medians it costs much, and this little. Where
+  // no entry is risky, this costs nothing.
   bool saves(const Measured& m, const Measured& nothing) const {
-    if (o_.same || nothing.verdict == Verdict::not_slower || nothing.worst() >= 0.995) return false;
+    if (o_.same || nothing.verdict == Verdict::not_slower) return false;
+    if (risky(nothing) && m.verdict != Verdict::slower && m.worst() >= o_.least) return true;
+    if (nothing.worst() >= 0.995) return false;
     const bool surely =
         m.against_nothing.low >= 1.001 || (m.against_nothing_other && m.against_nothing_other->low >= 1.001);
     if (surely && not_worse_than_nothing(m) && m.worst() > nothing.worst() + 0.005) return true;
