@@ -3,8 +3,9 @@
 # the same minutes, all collectives, sizes 8 B to 1 GB, and the cases that are not healthy. Writes at most six files to
 # the folder $1. TOPOTUNE: the binary; NCCL_TESTS: the folder of nccl-tests' programs, left out when it is not there;
 # OPS: the collectives; BEGIN and END: the sizes; ITERS: iterations of a loop, for both. TURNS: no more than so many turns, and
-# nothing else. Twenty iterations of a small collective are over in a third of a millisecond: to compare small sizes, ITERS=1000
-# and PIN="taskset -c 4-7" (for both; the words of a command).
+# nothing else. Twenty iterations of a small collective are over in a third of a millisecond: to compare small sizes,
+# ITERS=1000 and, since the host's launches vary by a third from one process to the next, GRAPH=1: CUDA graphs of them.
+# PIN="taskset -c 4-7": before each program.
 #   TOPOTUNE=carry/topotune NCCL_TESTS=carry scripts/device/coll_two_gpus.sh out
 # Changes no setting of a GPU. NVLink multicast stays off: NCCL_NVLS_ENABLE=0 for all that is started here.
 set -u
@@ -12,7 +13,7 @@ out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 peer=${NCCL_TESTS:-}
 ops=${OPS:-all_reduce all_gather reduce_scatter broadcast reduce alltoall sendrecv gather scatter}
-begin=${BEGIN:-8} end=${END:-1G} iters=${ITERS:-20} PIN=${PIN:-}
+begin=${BEGIN:-8} end=${END:-1G} iters=${ITERS:-20} PIN=${PIN:-} GRAPH=${GRAPH:-}
 here=$(cd "$(dirname "$0")" && pwd)
 export NCCL_NVLS_ENABLE=0
 mkdir -p "$out"
@@ -55,10 +56,10 @@ mkdir -p /tmp/coll_turns
 turn() { # turn OP NUMBER
   local mine=/tmp/coll_turns/$1.$2.topotune theirs=/tmp/coll_turns/$1.$2.nccl-tests
   if [ -n "$peer" ] && [ -x "$peer/$1_perf" ]; then
-    $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g 2 -n "$iters" -w 5 >"$theirs" 2>&1
+    $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g 2 -n "$iters" -w 5 ${GRAPH:+-G 20} >"$theirs" 2>&1
     echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
   fi
-  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" --format nccl-tests --no-log --modes back-to-back \
+  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" ${GRAPH:+-G 5} --format nccl-tests --no-log --modes back-to-back \
     --time 0.03 --fail-on error >"$mine" 2>&1
   echo "-- $1 turn $2: topotune status $?" >>"$log"
 }

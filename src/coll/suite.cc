@@ -41,26 +41,34 @@ class CellRun {
       : backend_(backend), peers_(peers), options_(options), title_(title_of(question)) {
     cell_.question = question;
     cell_.ranks = backend.ranks();
+    cell_.graph_loops = loop_mode() == Mode::graph;
   }
 
   // An error: nothing more can be measured.
   Result<Cell> go() {
-    if (const auto why = backend_.cannot(cell_.question, Mode::back_to_back)) {
-      cell_.why_not = *why;
-      return cell_;
+    for (const auto mode : {Mode::back_to_back, loop_mode()}) {
+      if (const auto why = backend_.cannot(cell_.question, mode)) {
+        cell_.why_not = *why;
+        return cell_;
+      }
     }
     auto ok = first();
-    if (ok) ok = check(Mode::back_to_back);
+    if (ok) ok = check(loop_mode());
     if (ok) ok = loops();
     if (ok && wants(options_, Mode::events)) ok = events();
     if (ok && wants(options_, Mode::blocking)) ok = blocking();
-    if (ok && wants(options_, Mode::graph)) ok = graph();
+    if (loop_mode() == Mode::graph)
+      cell_.graph_seconds = cell_.seconds();
+    else if (ok && wants(options_, Mode::graph))
+      ok = graph();
     if (ok) return cell_;
     ok.error().text = title_ + ": " + ok.error().text;
     return tl::unexpected(ok.error());
   }
 
  private:
+  Mode loop_mode() const { return options_.graph_loops > 0 ? Mode::graph : Mode::back_to_back; }
+
   Result<Table> together(const Result<Numbers>& mine, const std::string& what) {
     return share(peers_, mine, title_ + ", " + what, options_.limit_seconds);
   }
@@ -122,16 +130,16 @@ class CellRun {
   }
 
   Result<void> loops() {
-    std::size_t wanted = 5;
+    const auto least = std::max(5.0, static_cast<double>(options_.graph_loops));
+    auto wanted = static_cast<std::size_t>(least);
     for (std::size_t i = 0; i < wanted; ++i) {
-      const auto all =
-          together(two_numbers(backend_.run(cell_.question, iterations_, Mode::back_to_back)), "times");
+      const auto all = together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode())), "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);
       if (i == 0) {
         const double loop = std::max(cell_.loops[0] * iterations_, 1e-7);
-        wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, 5.0, 50.0));
+        wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, least, std::max(least, 50.0)));
       }
     }
     return {};
@@ -308,6 +316,7 @@ void add_extra(model::Measurement& m, const Cell& cell) {
   };
   quantiles("iteration", cell.iterations);
   quantiles("single_call", cell.blocking);
+  if (cell.graph_loops) put("loops", std::string("CUDA graphs"));
   if (cell.graph_seconds) put("graph_seconds", *cell.graph_seconds);
   if (cell.checked) {
     put("checked_elements", static_cast<std::int64_t>(cell.checked->checked));

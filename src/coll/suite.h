@@ -22,6 +22,7 @@ struct SuiteOptions {
   bool check = true;
   std::vector<Mode> modes{Mode::back_to_back, Mode::events, Mode::blocking, Mode::graph};
   int iterations = 20;                   // of one loop; a loop is one sample
+  int graph_loops = 0;                   // more than 0: a loop is one CUDA graph, and so many are the least
   int warmup = 5;                        // iterations before
   double cell_seconds = 0.2;             // of loops: at least 5 of them, at most 50
   double limit_seconds = 60;             // for one exchange with the other processes
@@ -41,6 +42,7 @@ struct Cell {
   std::string why_not;               // "" measured; else why it was not
   std::string error;                 // "" none; of the process that failed
   std::vector<double> loops;         // seconds of an iteration, the mean of all processes, one a loop
+  bool graph_loops = false;          // they were CUDA graphs
   double launch_seconds = 0;         // until an iteration was enqueued
   double first_seconds = 0;          // of the very first call, which may set up connections
   std::vector<double> iterations;    // each one's time on its slowest rank

@@ -53,11 +53,10 @@ class Prover {
            (p.after.worst() < o_.least || (p.after.choice == Choice{} && risky(p.after)));
   }
 
-  // What the settings change by themselves, to be seen in the usual way, must not be slower in the other one
-  // either, as an entry must not be. The kernel that gains by more thread blocks is the one that takes longer to
-  // start.
-  bool risky(const Measured& nothing) const {
-    return nothing.ratio.median >= 1.01 && nothing.other_way && nothing.other_way->low < o_.least;
+  // Faster the usual way, and perhaps slower the other: the kernel that gains by more thread blocks is the one that
+  // takes longer to start.
+  bool risky(const Measured& m) const {
+    return m.ratio.median >= 1.01 && m.other_way && m.other_way->low < o_.least;
   }
 
   // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
@@ -170,9 +169,19 @@ class Prover {
     std::size_t best = 0;
     for (std::size_t i = 1; i < all.size(); ++i)
       if ((gains(all[i], cell) || saves(all[i], all[0])) &&
-          (best == 0 || all[i].worst() > all[best].worst() + 0.003))
+          (best == 0 || better(all[i], all[best], cell)))
         best = i;
     return best;
+  }
+
+  // Of two that gain nothing the one with more channels, which is the default's own (but for small sizes, which
+  // do not use them): that fewer are as good at this size does not say so of those beside it.
+  bool better(const Measured& a, const Measured& b, const Cell& cell) const {
+    if (gains(a, cell) || gains(b, cell) || a.choice.channels == b.choice.channels ||
+        cell.bytes <= o_.small_bytes)
+      return a.worst() > b.worst() + 0.003;
+    const double more = a.choice.channels > b.choice.channels ? -0.03 : 0.03;
+    return a.worst() > b.worst() + more;
   }
 
   bool not_worse_than_nothing(const Measured& m) const {
@@ -191,7 +200,9 @@ class Prover {
   // no entry is risky, this costs nothing.
   bool saves(const Measured& m, const Measured& nothing) const {
     if (o_.same || nothing.verdict == Verdict::not_slower) return false;
-    if (risky(nothing) && m.verdict != Verdict::slower && m.worst() >= o_.least) return true;
+    if (risky(nothing) && !risky(m) && m.verdict != Verdict::slower &&
+        (m.worst() >= o_.least || m.worst() > nothing.worst() + 0.01))
+      return true;
     if (nothing.worst() >= 0.995) return false;
     const bool surely =
         m.against_nothing.low >= 1.001 || (m.against_nothing_other && m.against_nothing_other->low >= 1.001);
