@@ -59,7 +59,7 @@ turn() { # turn OP NUMBER
     $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g 2 -n "$iters" -w 5 ${GRAPH:+-G 20} >"$theirs" 2>&1
     echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
   fi
-  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" ${GRAPH:+-G 5} --format nccl-tests --no-log --modes back-to-back \
+  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" ${GRAPH:+-G 20} --format nccl-tests --no-log --modes back-to-back \
     --time 0.03 --fail-on error >"$mine" 2>&1
   echo "-- $1 turn $2: topotune status $?" >>"$log"
 }

@@ -117,7 +117,7 @@ Result<Asked> asked_from(const BenchOptions& options, const CollFlags& flags) {
                                 names_of(coll::all_reductions())));
   suite.type = *type, suite.reduction = *reduction;
   suite.root = flags.root;
-  suite.graph_loops = flags.graph_loops;
+  suite.graph_launches = flags.graph_launches;
   suite.iterations = flags.iterations, suite.warmup = flags.warmup;
   suite.check = !flags.no_check;
   suite.out_of_place = flags.place != "in", suite.in_place = flags.place != "out";
@@ -325,8 +325,8 @@ void add_coll_flags(CLI::App& verb, CollFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000000))
       ->group(group);
-  verb.add_option("-G,--cudagraph", flags.graph_loops,
-                  "a loop is one CUDA graph of its iterations, N loops at least: without the host's part")
+  verb.add_option("-G,--cudagraph", flags.graph_launches,
+                  "a loop is a CUDA graph of its iterations, launched N times")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000))
       ->group(group);

@@ -18,7 +18,7 @@ void add_job_flags(CLI::App& verb, JobFlags& flags);
 struct CollFlags {
   std::string begin = "8", end = "128M", step_bytes;
   std::size_t factor = 2;
-  int graph_loops = 0;
+  int graph_launches = 0;
   int iterations = 20, warmup = 5, root = 0;
   std::optional<int> gpus_per_process, min_ctas, max_ctas;
   std::optional<double> budget;  // seconds of the whole sweep

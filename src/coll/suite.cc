@@ -67,7 +67,7 @@ class CellRun {
   }
 
  private:
-  Mode loop_mode() const { return options_.graph_loops > 0 ? Mode::graph : Mode::back_to_back; }
+  Mode loop_mode() const { return options_.graph_launches > 0 ? Mode::graph : Mode::back_to_back; }
 
   Result<Table> together(const Result<Numbers>& mine, const std::string& what) {
     return share(peers_, mine, title_ + ", " + what, options_.limit_seconds);
@@ -130,16 +130,16 @@ class CellRun {
   }
 
   Result<void> loops() {
-    const auto least = std::max(5.0, static_cast<double>(options_.graph_loops));
-    auto wanted = static_cast<std::size_t>(least);
+    const int launches = std::max(options_.graph_launches, 1);
+    std::size_t wanted = 5;
     for (std::size_t i = 0; i < wanted; ++i) {
-      const auto all = together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode())), "times");
+      const auto all = together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches)), "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);
       if (i == 0) {
-        const double loop = std::max(cell_.loops[0] * iterations_, 1e-7);
-        wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, least, std::max(least, 50.0)));
+        const double loop = std::max(cell_.loops[0] * iterations_ * launches, 1e-7);
+        wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, 5.0, 50.0));
       }
     }
     return {};

@@ -56,7 +56,7 @@ std::string head(const SuiteOptions& options, const Cast& cast) {
       "validation: {} graph: {}\n#\n# Using devices\n",
       per_process, sizes.empty() ? 0 : sizes.front(), sizes.empty() ? 0 : sizes.back(),
       sizes.size() > 1 && sizes[0] > 0 ? sizes[1] / sizes[0] : 2, options.warmup, options.iterations,
-      options.check ? 1 : 0, options.graph_loops);
+      options.check ? 1 : 0, options.graph_launches);
   for (const auto& m : cast.members)
     out += fmt::format("#  Rank {:>2} Group  0 Pid {:>6} on {:>10} device {} {}\n", m.rank, m.pid, m.host,
                        m.device, m.detail);

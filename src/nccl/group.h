@@ -49,7 +49,8 @@ class Group : public coll::Backend {
   std::optional<std::string> cannot(const coll::Question& question, coll::Mode mode) const override;
   // The first call of a collective and size sets connections up: make a few iterations before those that
   // count. An error of NCCL on another rank comes back as an error here.
-  Result<coll::Timed> run(const coll::Question& question, int iterations, coll::Mode mode) override;
+  Result<coll::Timed> run(const coll::Question& question, int iterations, coll::Mode mode,
+                          int launches = 1) override;
   Result<coll::Checked> verify(const coll::Question& question, coll::Mode mode) override;
 
   // One operation without waiting for it, and whether all that was started has ended on the local ranks.
@@ -76,7 +77,7 @@ class Group : public coll::Backend {
   Result<coll::Timed> run_host(const coll::Question& question, int iterations);
   Result<coll::Timed> run_events(const coll::Question& question, int iterations);
   Result<coll::Timed> run_blocking(const coll::Question& question, int iterations);
-  Result<coll::Timed> run_graph(const coll::Question& question, int iterations);
+  Result<coll::Timed> run_graph(const coll::Question& question, int iterations, int launches);
   Result<void> fill(const coll::Question& question);
   Result<void> compare(const coll::Question& question, Member& member, coll::Checked& checked);
 

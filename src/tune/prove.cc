@@ -9,6 +9,8 @@ namespace topotune::tune {
 
 namespace {
 
+constexpr int kLl = 0, kLl128 = 1;  // NCCL_PROTO_LL, NCCL_PROTO_LL128
+
 class Prover {
  public:
   Prover(Generations& generations, const ProveOptions& options, const Hooks& hooks)
@@ -50,7 +52,7 @@ class Prover {
 
   bool unsatisfied(const Proof& p) const {
     return p.proved && !o_.same && p.after.verdict != Verdict::not_slower &&
-           (p.after.worst() < o_.least || (p.after.choice == Choice{} && risky(p.after)));
+           (p.after.worst() < o_.least || risky(p.after));
   }
 
   // Faster the usual way, and perhaps slower the other: the kernel that gains by more thread blocks is the one that
@@ -60,15 +62,18 @@ class Prover {
   }
 
   // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
-  // the default communicator with as many channels as that one has, or fewer.
+  // the default communicator with as many channels as that one has, or fewer. Where that is LL, LL128 with as many
+  // can have the gain without the price.
   void ask_again(Item& item, const Answer& answer) {
     std::vector<Choice> choices{Choice{}};
     if (answer.choice != Choice{}) choices.push_back(answer.choice);
     const auto& d = answer.default_choice;
-    for (const int channels : {24, 16, 8}) {
-      const Choice c{d.algorithm, d.protocol, channels};
+    std::vector<Choice> others;
+    for (const int channels : {24, 16, 8}) others.push_back({d.algorithm, d.protocol, channels});
+    if (answer.cell.bytes > o_.small_bytes && d.protocol == kLl)
+      others.back() = {d.algorithm, kLl128, 24};
+    for (const auto& c : others)
       if (d.algorithm != kNcclChooses && c != answer.choice) choices.push_back(c);
-    }
     item.next.emplace().cell = answer.cell;
     item.next->choices = std::move(choices);
   }
@@ -177,7 +182,9 @@ class Prover {
   // Of two that gain nothing the one with more channels, which is the default's own (but for small sizes, which
   // do not use them): that fewer are as good at this size does not say so of those beside it.
   bool better(const Measured& a, const Measured& b, const Cell& cell) const {
-    if (gains(a, cell) || gains(b, cell) || a.choice.channels == b.choice.channels ||
+    const bool gain = gains(a, cell) || gains(b, cell);
+    if (!gain && risky(a) != risky(b)) return risky(b);
+    if (gain || a.choice.channels == b.choice.channels ||
         cell.bytes <= o_.small_bytes)
       return a.worst() > b.worst() + 0.003;
     const double more = a.choice.channels > b.choice.channels ? -0.03 : 0.03;
