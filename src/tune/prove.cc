@@ -233,7 +233,19 @@ class Prover {
       if (item.proof.proved || !item.proof.border) out.proofs.push_back(std::move(item.proof));
     std::ranges::sort(out.proofs, {},
                       [](const Proof& p) { return std::tuple(p.cell.collective, p.cell.bytes); });
+    drop_holes(out.proofs);
     return out;
+  }
+
+  // A size between two whose choices came to be the same, and that gained nothing by having none, has theirs.
+  static void drop_holes(std::vector<Proof>& proofs) {
+    for (std::size_t i = 1; i + 1 < proofs.size(); ++i) {
+      const auto &a = proofs[i - 1], &hole = proofs[i], &b = proofs[i + 1];
+      if (!hole.border || hole.after.choice != Choice{} || hole.after.verdict == Verdict::not_slower ||
+          a.cell.collective != b.cell.collective || a.after.choice == Choice{} || a.after.choice != b.after.choice)
+        continue;
+      proofs.erase(proofs.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
 
   Generations& generations_;

@@ -100,6 +100,17 @@ TEST(Prove, AGainInOneWayIsNotPaidForInTheOther) {
   EXPECT_EQ(kept, 20);
 }
 
+// A first CUDA graph changes what launches in streams cost.
+TEST(Prove, StreamsAreMeasuredBeforeGraphs) {
+  Fresh m;
+  m.two_ways = m.graphs_hide = true;
+  m.other = [](const Cell&, Kind kind, const Choice& c) {
+    return kind == Kind::tuned && c == Choice{} ? 12.6e-6 : 12e-6;
+  };
+  const auto proofs = proved(m, {answer(256 << 10, {}), answer(1 << 20, {})});
+  for (const auto& p : {proofs.front(), proofs.back()}) EXPECT_EQ(p.after.choice, (Choice{1, 0, 24})) << p.cell.bytes;
+}
+
 // Neither the entry nor none will do: the default's choice with fewer channels is found.
 TEST(Prove, WhatIsSlowerGivesWayToTheDefaultsChoice) {
   Fresh m;
