@@ -216,6 +216,16 @@ def matrix_seconds(runs):
     return []
 
 
+def text_cells(runs, peers):
+    """The cells of the text tables beside the peer's mean, where a folder has no JSON; nothing without the peer."""
+    lines = ["| result | topotune, least to most | nvbandwidth |", "|---|---|---|"]
+    for name, test, total in PEER:
+        values = text_values(runs, name, "GB/s")
+        if values and test in peers and not total:
+            lines.append(f"| `{name}` | {min(values):.1f}-{max(values):.1f} GB/s of {len(values)} | {peers[test][0]:.1f} GB/s |")
+    return lines if len(lines) > 2 else []
+
+
 def page_of(folder):
     runs = blocks((folder / "bench.txt").read_text(errors="replace"))
     documents = load_json(folder)
@@ -228,11 +238,14 @@ def page_of(folder):
     if full:
         out += ["### Beside nvbandwidth 0.8, of the same minutes", "", f"`{full['command']}`. Means of both directions of the two GPUs.", ""]
         out += peer_table(full, peers) + [""]
-    out += ["### Time", ""] + times(runs) + matrix_seconds(runs)
+    elif cells := text_cells(runs, peers):
+        out += ["### Beside nvbandwidth 0.8, of the same minutes", ""] + cells + [""]
+    time = times(runs) + matrix_seconds(runs)
     for command, _, status, seconds in runs:
         if "topotune bench all" in command and "timeout" not in command:
-            out.append(f"- `{command.split('/')[-1] if command.startswith('/') else command}`: {seconds:.1f} s, status {status}.")
-    out.append("")
+            time.append(f"- `{command.split('/')[-1] if command.startswith('/') else command}`: {seconds:.1f} s, status {status}.")
+    if time:
+        out += ["### Time", ""] + time + [""]
     pings = ping_pongs(documents)
     if pings or text_values(runs, "p2p.pingpong.flag", "us"):
         out += ["### Round trips made by the GPUs", ""]
@@ -262,8 +275,8 @@ def page_of(folder):
         if fits := models(full):
             out += ["### Time by size", ""] + fits + [""]
     failed = [(c, s) for c, _, s, _ in runs if s not in (0,)]
-    out += ["### Commands that did not end with status 0", ""]
-    out += [f"- `{c}`: {s}" for c, s in failed] + [""]
+    if failed:
+        out += ["### Commands that did not end with status 0", ""] + [f"- `{c}`: {s}" for c, s in failed] + [""]
     if (folder / "notes.md").exists():
         out += ["### Notes", "", (folder / "notes.md").read_text().strip(), ""]
     return out
