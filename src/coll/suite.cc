@@ -133,7 +133,8 @@ class CellRun {
     const int launches = std::max(options_.graph_launches, 1);
     std::size_t wanted = 5;
     for (std::size_t i = 0; i < wanted; ++i) {
-      const auto all = together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches)), "times");
+      const auto all =
+          together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches)), "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);

@@ -22,7 +22,7 @@ struct SuiteOptions {
   bool check = true;
   std::vector<Mode> modes{Mode::back_to_back, Mode::events, Mode::blocking, Mode::graph};
   int iterations = 20;                   // of one loop; a loop is one sample
-  int graph_launches = 0;                   // more than 0: a loop is a CUDA graph, launched so many times
+  int graph_launches = 0;                // more than 0: a loop is a CUDA graph, launched so many times
   int warmup = 5;                        // iterations before
   double cell_seconds = 0.2;             // of loops: at least 5 of them, at most 50
   double limit_seconds = 60;             // for one exchange with the other processes

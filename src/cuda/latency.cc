@@ -62,8 +62,8 @@ Result<double> Chain::chase(const Lane& lane, std::uint64_t loads, int which, Ch
 namespace {
 
 // Places differ by a fifth (fastest to slowest), and with the pages that a run gets: many of them, far apart,
-// make the middle of one run that of the next. A flag alone takes little time and differs most: six runs at 128
-// places each lay 62 ns apart.
+// make the middle of one run that of the next. A flag alone takes little time and differs most: six runs at
+// 128 places each lay 62 ns apart.
 constexpr std::uint32_t kFlagPlaces = 512, kPutPlaces = 128, kWarmup = 50, kRounds = 150;
 // One side's memory: the flags of the places at 0, the inbox behind them, then the results. The distance of
 // flags is no power of two, so that they lie in different slices of the cache.

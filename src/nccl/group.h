@@ -89,7 +89,7 @@ class Group : public coll::Backend {
   std::vector<coll::LocalRank> local_;
   double init_seconds_ = 0;
   double next_look_ = 0;  // for errors
-  bool broken_ = false;  // communicators are aborted, not destroyed
+  bool broken_ = false;   // communicators are aborted, not destroyed
 };
 
 }  // namespace topotune::nccl

@@ -43,8 +43,8 @@ class Trials {
   bool over() const { return hooks_.stop() || spent() > o_.budget_seconds; }
 
   // The other way first, for all trials: NCCL's launches in streams cost more from the first CUDA graph of a
-  // communicator on (it orders them behind graphs, ncclStrongStream's everCaptured), and that would hide what they
-  // differ by.
+  // communicator on (it orders them behind graphs, ncclStrongStream's everCaptured), and that would hide what
+  // they differ by.
   void generation(Measurer& m, const std::vector<Kind>& order, std::size_t g) {
     std::vector<Trial*> begun;
     const double share = g == 0 ? o_.budget_seconds / kLeastGenerations : o_.budget_seconds;

@@ -55,23 +55,22 @@ class Prover {
            (p.after.worst() < o_.least || risky(p.after));
   }
 
-  // Faster the usual way, and perhaps slower the other: the kernel that gains by more thread blocks is the one that
-  // takes longer to start.
+  // Faster the usual way, and perhaps slower the other: the kernel that gains by more thread blocks is the
+  // one that takes longer to start.
   bool risky(const Measured& m) const {
     return m.ratio.median >= 1.01 && m.other_way && m.other_way->low < o_.least;
   }
 
   // Once more in other communicators, so that "slower" is confirmed before it counts, with NCCL's choice for
-  // the default communicator with as many channels as that one has, or fewer. Where that is LL, LL128 with as many
-  // can have the gain without the price.
+  // the default communicator with as many channels as that one has, or fewer. Where that is LL, LL128 with as
+  // many can have the gain without the price.
   void ask_again(Item& item, const Answer& answer) {
     std::vector<Choice> choices{Choice{}};
     if (answer.choice != Choice{}) choices.push_back(answer.choice);
     const auto& d = answer.default_choice;
     std::vector<Choice> others;
     for (const int channels : {24, 16, 8}) others.push_back({d.algorithm, d.protocol, channels});
-    if (answer.cell.bytes > o_.small_bytes && d.protocol == kLl)
-      others.back() = {d.algorithm, kLl128, 24};
+    if (answer.cell.bytes > o_.small_bytes && d.protocol == kLl) others.back() = {d.algorithm, kLl128, 24};
     for (const auto& c : others)
       if (d.algorithm != kNcclChooses && c != answer.choice) choices.push_back(c);
     item.next.emplace().cell = answer.cell;
@@ -173,19 +172,17 @@ class Prover {
   std::size_t best_of(const std::vector<Measured>& all, const Cell& cell) const {
     std::size_t best = 0;
     for (std::size_t i = 1; i < all.size(); ++i)
-      if ((gains(all[i], cell) || saves(all[i], all[0])) &&
-          (best == 0 || better(all[i], all[best], cell)))
+      if ((gains(all[i], cell) || saves(all[i], all[0])) && (best == 0 || better(all[i], all[best], cell)))
         best = i;
     return best;
   }
 
-  // Of two that gain nothing the one with more channels, which is the default's own (but for small sizes, which
-  // do not use them): that fewer are as good at this size does not say so of those beside it.
+  // Of two that gain nothing the one with more channels, which is the default's own (but for small sizes,
+  // which do not use them): that fewer are as good at this size does not say so of those beside it.
   bool better(const Measured& a, const Measured& b, const Cell& cell) const {
     const bool gain = gains(a, cell) || gains(b, cell);
     if (!gain && risky(a) != risky(b)) return risky(b);
-    if (gain || a.choice.channels == b.choice.channels ||
-        cell.bytes <= o_.small_bytes)
+    if (gain || a.choice.channels == b.choice.channels || cell.bytes <= o_.small_bytes)
       return a.worst() > b.worst() + 0.003;
     const double more = a.choice.channels > b.choice.channels ? -0.03 : 0.03;
     return a.worst() > b.worst() + more;
@@ -203,8 +200,8 @@ class Prover {
            (!m.other_way || m.other_way->low >= o_.least) && not_worse_than_nothing(m);
   }
 
-  // No entry costs something, and this surely costs less; or by the medians it costs much, and this little. Where
-  // no entry is risky, this costs nothing.
+  // No entry costs something, and this surely costs less; or by the medians it costs much, and this little.
+  // Where no entry is risky, this costs nothing.
   bool saves(const Measured& m, const Measured& nothing) const {
     if (o_.same || nothing.verdict == Verdict::not_slower) return false;
     if (risky(nothing) && !risky(m) && m.verdict != Verdict::slower &&
@@ -242,7 +239,8 @@ class Prover {
     for (std::size_t i = 1; i + 1 < proofs.size(); ++i) {
       const auto &a = proofs[i - 1], &hole = proofs[i], &b = proofs[i + 1];
       if (!hole.border || hole.after.choice != Choice{} || hole.after.verdict == Verdict::not_slower ||
-          a.cell.collective != b.cell.collective || a.after.choice == Choice{} || a.after.choice != b.after.choice)
+          a.cell.collective != b.cell.collective || a.after.choice == Choice{} ||
+          a.after.choice != b.after.choice)
         continue;
       proofs.erase(proofs.begin() + static_cast<std::ptrdiff_t>(i));
     }

@@ -71,8 +71,8 @@ TEST(Prove, AnEntryThatSavesASizeStands) {
   EXPECT_NE(proofs[0].after.verdict, Verdict::slower);
 }
 
-// More thread blocks are faster by 8 % once the kernels run, and by chance or not slower to start: what cannot be
-// told apart gives way to the default's own choice. Where they are not slower, the gain stays.
+// More thread blocks are faster by 8 % once the kernels run, and by chance or not slower to start: what
+// cannot be told apart gives way to the default's own choice. Where they are not slower, the gain stays.
 TEST(Prove, AGainInOneWayIsNotPaidForInTheOther) {
   const Choice all{1, 0, 32};  // the search's: says the same as no entry
   int saved = 0, saved_from_entry = 0, kept = 0;
@@ -108,7 +108,8 @@ TEST(Prove, StreamsAreMeasuredBeforeGraphs) {
     return kind == Kind::tuned && c == Choice{} ? 12.6e-6 : 12e-6;
   };
   const auto proofs = proved(m, {answer(256 << 10, {}), answer(1 << 20, {})});
-  for (const auto& p : {proofs.front(), proofs.back()}) EXPECT_EQ(p.after.choice, (Choice{1, 0, 24})) << p.cell.bytes;
+  for (const auto& p : {proofs.front(), proofs.back()})
+    EXPECT_EQ(p.after.choice, (Choice{1, 0, 24})) << p.cell.bytes;
 }
 
 // Neither the entry nor none will do: the default's choice with fewer channels is found.
