@@ -62,12 +62,11 @@ Result<double> Chain::chase(const Lane& lane, std::uint64_t loads, int which, Ch
 namespace {
 
 // Places differ by a fifth (fastest to slowest), and with the pages that a run gets: many of them, far apart,
-// make the middle of one run that of the next. A flag alone takes little time and differs most: six runs at
-// 128 places each lay 62 ns apart.
-constexpr std::uint32_t kFlagPlaces = 512, kPutPlaces = 128, kWarmup = 50, kRounds = 150;
+// make the middle of one run that of the next.
+constexpr std::uint32_t kWarmup = 50, kRounds = 150;
 // One side's memory: the flags of the places at 0, the inbox behind them, then the results. The distance of
 // flags is no power of two, so that they lie in different slices of the cache.
-constexpr std::size_t kFlagDistance = 256 * 1024 + 4096 + 384, kInbox = kFlagPlaces * kFlagDistance,
+constexpr std::size_t kFlagDistance = 256 * 1024 + 4096 + 384, kInbox = kMostPlaces * kFlagDistance,
                       kMaxPayload = 65536, kTiming = kInbox + kMaxPayload, kOutcome = kTiming + 16,
                       kCycles = kTiming + 64;
 static_assert(kInbox % 16 == 0);
@@ -161,14 +160,15 @@ std::vector<double> PingPong::seconds() const {
   return out;
 }
 
-Result<PingPong> ping_pong(const Machine& machine, const Gpu& first, const Gpu& second, std::size_t bytes) {
+Result<PingPong> ping_pong(const Machine& machine, const Gpu& first, const Gpu& second, std::size_t bytes,
+                           std::uint32_t places) {
   bytes = std::min(bytes, kMaxPayload);
   auto a = player_of(machine, first);
   if (!a) return tl::unexpected(a.error());
   auto b = player_of(machine, second);
   if (!b) return tl::unexpected(b.error());
   PingPong out;
-  for (std::uint32_t place = 0; place < (bytes == 0 ? kFlagPlaces : kPutPlaces); ++place) {
+  for (std::uint32_t place = 0; place < std::min(places, kMostPlaces); ++place) {
     auto seconds = play_at(machine, *a, *b, bytes, place, out.wrong);
     if (!seconds) return tl::unexpected(seconds.error());
     out.places.push_back(std::move(*seconds));

@@ -34,8 +34,10 @@ struct PingPong {
   std::uint32_t wrong = 0;                  // pieces of data that did not arrive as sent
   std::vector<double> seconds() const;      // of all places
 };
+inline constexpr std::uint32_t kMostPlaces = 512;
 // Puts `bytes` (a multiple of 16, at most 64 KiB; 0: the flag alone) and a flag into the other GPU's memory,
 // by one warp on each GPU, there and back. Errors: the flag did not come within two seconds; CUDA's own.
-Result<PingPong> ping_pong(const Machine& machine, const Gpu& first, const Gpu& second, std::size_t bytes);
+Result<PingPong> ping_pong(const Machine& machine, const Gpu& first, const Gpu& second, std::size_t bytes,
+                           std::uint32_t places);
 
 }  // namespace topotune::cuda
