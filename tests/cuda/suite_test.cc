@@ -79,7 +79,7 @@ TEST_F(FakeSuites, EveryCellOfTwoGpusIsMeasuredAndVerified) {
   EXPECT_EQ(named(results, "p2p.pingpong.put").size(), 3u);
   const auto flag = named(results, "p2p.pingpong.flag");
   ASSERT_EQ(flag.size(), 1u);
-  EXPECT_EQ(flag[0].samples.size(), 512u * 100);  // at 128 places
+  EXPECT_EQ(flag[0].samples.size(), 512u * 100);  // at 512 places
   EXPECT_NEAR(*flag[0].median, 1.3515e-6, 2e-9);
   // 1 MiB at 395 GB/s and 2 us for each copy: the fake's own clock.
   EXPECT_NEAR(*named(results, "p2p.write.ce")[0].median, 1048576 / (2e-6 + 1048576 / 395e9) / 1e9, 0.5);
