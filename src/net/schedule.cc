@@ -115,10 +115,10 @@ std::vector<int> partners_of(int member, const Suspects& suspects, const std::ve
         links, [&](const Link& l) { return (l.a == m && l.b == member) || (l.b == m && l.a == member); });
   };
   // From the other side of the list, so that suspects have different partners.
-  std::ranges::rotate(
-      good, good.begin() + static_cast<std::ptrdiff_t>((good.size() / 2 + static_cast<std::size_t>(member)) %
-                                                       std::max<std::size_t>(good.size(), 1)));
-  std::ranges::stable_partition(good, [&](int m) { return !is_neighbour(m); });
+  const auto first =
+      (good.size() / 2 + static_cast<std::size_t>(member)) % std::max<std::size_t>(good.size(), 1);
+  std::rotate(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(first), good.end());
+  std::stable_partition(good.begin(), good.end(), [&](int m) { return !is_neighbour(m); });
   good.resize(std::min<std::size_t>(good.size(), 2));
   return good;
 }
