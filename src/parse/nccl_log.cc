@@ -254,7 +254,8 @@ std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
   while (true) {
     std::size_t n = 0;
     for (; n < kAhead; ++n) {
-      const void* found = std::memchr(chunk.data() + taken, '\n', chunk.size() - taken);
+      const void* found =
+          taken < chunk.size() ? std::memchr(chunk.data() + taken, '\n', chunk.size() - taken) : nullptr;
       if (found == nullptr) break;
       auto& a = ahead[n];
       a.text = chunk.substr(taken,

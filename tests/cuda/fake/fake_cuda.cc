@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -227,8 +228,8 @@ Rc cuStreamSynchronize(Stream* s) {
 Rc cuStreamWaitEvent(Stream* s, Event* e, unsigned) { return s->time = std::max(s->time, e->time), 0; }
 Rc cuStreamQuery(Stream*) { return fault() == "hang" ? 600 : 0; }
 // For other libraries' work: done at once, or when the graph that is being captured is launched.
-void fake_cuda_enqueue(Stream* s, void (*work)(void*), void* context) {
-  const auto run = [work, context] { work(context); };
+void fake_cuda_enqueue(Stream* s, void (*work)(void*), void* context, void (*release)(void*)) {
+  const auto run = [work, kept = std::shared_ptr<void>(context, release)] { work(kept.get()); };
   if (s->capture != nullptr)
     s->capture->push_back(run);
   else

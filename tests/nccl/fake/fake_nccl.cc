@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +18,7 @@
 #include "coll/values.h"
 #include "plugins.h"
 
-extern "C" void fake_cuda_enqueue(void* stream, void (*work)(void*), void* context);
+extern "C" void fake_cuda_enqueue(void* stream, void (*work)(void*), void* context, void (*release)(void*));
 
 namespace {
 
@@ -79,16 +78,17 @@ std::vector<Work> pending;
 int depth = 0;
 
 void run_all(void* context) {
-  const auto works = static_cast<std::shared_ptr<std::vector<Work>>*>(context);
-  for (const auto& work : **works) work.send();
-  for (const auto& work : **works) work.receive();
+  const auto& works = *static_cast<std::vector<Work>*>(context);
+  for (const auto& work : works) work.send();
+  for (const auto& work : works) work.receive();
 }
+
+void release_all(void* context) { delete static_cast<std::vector<Work>*>(context); }
 
 Rc flush() {
   if (pending.empty()) return 0;
   void* const stream = pending.back().stream;
-  // Kept: a graph may run it again.
-  fake_cuda_enqueue(stream, run_all, new auto(std::make_shared<std::vector<Work>>(std::move(pending))));
+  fake_cuda_enqueue(stream, run_all, new std::vector<Work>(std::move(pending)), release_all);
   pending.clear();
   return 0;
 }
