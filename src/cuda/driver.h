@@ -15,6 +15,7 @@ class Driver {
   // it drives.
   static Result<Driver> load();
 
+// A name and a list of parameters stand in no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define TOPOTUNE_MEMBER(member, symbol, parameters) api::Rc(*member) parameters = nullptr;
   struct Functions {
     using Rc = api::Rc;

@@ -24,7 +24,7 @@ class Session {
     Watchdog* watchdog = nullptr;
     double step_limit_seconds = 30;
   };
-  Session(Policy policy, Hooks hooks) : policy_(std::move(policy)), hooks_(std::move(hooks)) {}
+  Session(Policy policy, Hooks hooks) : policy_(policy), hooks_(std::move(hooks)) {}
 
   const Policy& policy() const { return policy_; }
   bool stopped() const { return hooks_.stop(); }

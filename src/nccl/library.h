@@ -14,6 +14,7 @@ class Library {
   // NCCL reads most NCCL_* variables once, at its first communicator: set them before.
   static Result<Library> load();
 
+// A name and a list of parameters stand in no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define TOPOTUNE_MEMBER(member, symbol, parameters) api::Rc(*member) parameters = nullptr;
   struct Functions {
     using Rc = api::Rc;
