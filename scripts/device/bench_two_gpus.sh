@@ -35,11 +35,12 @@ if [ -n "$peer" ] && [ -x "$peer" ]; then
     clock "$peer" -t 0 -b 1 -i 1
     clock "$tt" bench p2p 0 1 --only matrix
   done
-  [ -n "${QUICK:-}" ] ||
-  clock "$peer" -t device_to_device_bidirectional_memcpy_write_ce device_to_device_bidirectional_memcpy_read_ce \
-    host_to_device_memcpy_ce device_to_host_memcpy_ce host_to_device_bidirectional_memcpy_ce \
-    device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce \
-    device_to_device_bidirectional_memcpy_write_sm device_to_device_bidirectional_memcpy_read_sm
+  if [ -z "${QUICK:-}" ]; then
+    clock "$peer" -t device_to_device_bidirectional_memcpy_write_ce device_to_device_bidirectional_memcpy_read_ce \
+      host_to_device_memcpy_ce device_to_host_memcpy_ce host_to_device_bidirectional_memcpy_ce \
+      device_to_host_bidirectional_memcpy_ce device_to_device_latency_sm host_to_all_memcpy_ce all_to_host_memcpy_ce \
+      device_to_device_bidirectional_memcpy_write_sm device_to_device_bidirectional_memcpy_read_sm
+  fi
 fi
 if [ -n "${QUICK:-}" ]; then
   for turn in 1 2 3 4 5 6; do clock "$tt" bench p2p --only pingpong; done

@@ -51,7 +51,7 @@ if [ -z "${TURNS:-}" ]; then
   clock "$tt" bench coll all -b 1M -e 1M --modes back-to-back
 fi
 
-# Turn about, in nccl-tests' columns. Three turns of the first collective, two of the others.
+# Turn about, in nccl-tests' columns. Five turns of the first collective, two of the others, unless TURNS says how many.
 mkdir -p /tmp/coll_turns
 turn() { # turn OP NUMBER
   local mine=/tmp/coll_turns/$1.$2.topotune theirs=/tmp/coll_turns/$1.$2.nccl-tests

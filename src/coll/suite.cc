@@ -67,6 +67,7 @@ class CellRun {
   }
 
  private:
+  int launches() const { return std::max(options_.graph_launches, 1); }  // of a loop's graph
   Mode loop_mode() const { return options_.graph_launches > 0 ? Mode::graph : Mode::back_to_back; }
 
   Result<Table> together(const Result<Numbers>& mine, const std::string& what) {
@@ -95,7 +96,7 @@ class CellRun {
   // With a budget a cell takes a tenth of it at most, as far as five loops of one iteration do.
   void shorten(double seconds) {
     if (!options_.budget_seconds || seconds <= 0) return;
-    const double fit = *options_.budget_seconds / 50 / seconds;
+    const double fit = *options_.budget_seconds / 50 / (seconds * launches());
     iterations_ = static_cast<int>(std::clamp(fit, 1.0, static_cast<double>(iterations_)));
   }
 
@@ -130,16 +131,15 @@ class CellRun {
   }
 
   Result<void> loops() {
-    const int launches = std::max(options_.graph_launches, 1);
     std::size_t wanted = 5;
     for (std::size_t i = 0; i < wanted; ++i) {
       const auto all =
-          together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches)), "times");
+          together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches())), "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);
       if (i == 0) {
-        const double loop = std::max(cell_.loops[0] * iterations_ * launches, 1e-7);
+        const double loop = std::max(cell_.loops[0] * iterations_ * launches(), 1e-7);
         wanted = static_cast<std::size_t>(std::clamp(options_.cell_seconds / loop, 5.0, 50.0));
       }
     }

@@ -250,12 +250,13 @@ std::size_t NcclLogParser::Impl::whole_lines(std::string_view chunk) {
   constexpr std::size_t kAhead = 24;
   std::array<Ahead, kAhead> ahead;
   std::size_t taken = 0;
-  may_hold_nul = !chunk.empty() && std::memchr(chunk.data(), '\0', chunk.size()) != nullptr;
+  may_hold_nul = true;
+  if (chunk.empty()) return 0;  // its data may be a null pointer, which memchr() must not get
+  may_hold_nul = std::memchr(chunk.data(), '\0', chunk.size()) != nullptr;
   while (true) {
     std::size_t n = 0;
     for (; n < kAhead; ++n) {
-      const void* found =
-          taken < chunk.size() ? std::memchr(chunk.data() + taken, '\n', chunk.size() - taken) : nullptr;
+      const void* found = std::memchr(chunk.data() + taken, '\n', chunk.size() - taken);
       if (found == nullptr) break;
       auto& a = ahead[n];
       a.text = chunk.substr(taken,
