@@ -28,7 +28,7 @@ UNITS = {"latency": (1e6, "us"), "bandwidth": (1e-9, "GB/s"), "message": (1e9, "
 
 class Here:
     """Two processes of this machine, over shared memory."""
-    title, variables, words, address = "shared memory", {"UCX_TLS": "sm"}, ["--tls", "sm"], "127.0.0.1"
+    title, variables, words, addresses = "shared memory", {"UCX_TLS": "sm"}, ["--tls", "sm"], ("127.0.0.1", "127.0.0.1")
 
     def start(self, _, command, out):
         return subprocess.Popen(command, env=dict(os.environ, **self.variables), stdout=out, stderr=subprocess.DEVNULL, universal_newlines=True)
@@ -44,7 +44,7 @@ class Loopback(Here):
 
 class Spaces:
     """Two network namespaces, over TCP."""
-    title, variables, words, address = "TCP between two namespaces", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "e0"}, ["--tls", "tcp", "--devices", "e0"], "h1"
+    title, variables, words, addresses = "TCP between two namespaces", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "e0"}, ["--tls", "tcp", "--devices", "e0"], ("h1", "h2")
 
     def __init__(self, hosts):
         self.hosts = hosts
@@ -54,7 +54,7 @@ class Spaces:
         return subprocess.Popen([self.hosts.agent, self.hosts.names[side], "exec env " + line], stdout=out, stderr=subprocess.DEVNULL, universal_newlines=True)
 
     def listens(self, port):
-        return listens("/proc/%d/net/tcp" % self.hosts.pids["h1"], port)
+        return listens("/proc/%d/net/tcp" % self.hosts.pids["h2"], port)
 
 
 def listens(file, port):
@@ -78,7 +78,7 @@ def ours(where, binary, cpus, size):
     port = free_port()
     sides = []
     for rank in (0, 1):
-        command = [binary, "bench", "net", "--rank", str(rank), "--ranks", "2", "--rendezvous", "%s:%d" % (where.address, port), *where.words, "--bytes", str(size), "--time", str(SECONDS), "--json"]
+        command = [binary, "bench", "net", "--rank", str(rank), "--ranks", "2", "--rendezvous", "%s:%d" % (where.addresses[0], port), *where.words, "--bytes", str(size), "--time", str(SECONDS), "--json"]
         sides.append(where.start(rank, pinned(cpus, rank, command), subprocess.PIPE if rank == 0 else subprocess.DEVNULL))
     text = sides[0].communicate(timeout=60)[0]
     sides[1].wait(timeout=60)
@@ -90,11 +90,12 @@ def ours(where, binary, cpus, size):
 def perftest(where, cpus, size, test, rounds, tries=3):
     port = free_port()
     command = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(rounds), "-w", str(rounds // 10 + 10), "-f", "-p", str(port)]
-    server = where.start(0, pinned(cpus, 0, command), subprocess.DEVNULL)
+    # The client sends: from the side from which `bench net` sends, whose CPU has the work of both ends of a veth pair.
+    server = where.start(1, pinned(cpus, 1, command), subprocess.DEVNULL)
     end = time.time() + 10
     while not where.listens(port) and time.time() < end:
         time.sleep(0.01)
-    client = where.start(1, pinned(cpus, 1, [command[0], where.address, *command[1:]]), subprocess.PIPE)
+    client = where.start(0, pinned(cpus, 0, [command[0], where.addresses[1], *command[1:]]), subprocess.PIPE)
     text = client.communicate(timeout=120)[0]
     if client.returncode != 0:
         server.kill()
