@@ -326,7 +326,8 @@ void add_coll_flags(CLI::App& verb, CollFlags& flags) {
       ->check(CLI::Range(1, 1000000))
       ->group(group);
   verb.add_option("-G,--cudagraph", flags.graph_launches,
-                  "a loop is a CUDA graph of its iterations, launched N times")
+                  "a loop is a CUDA graph of its iterations, launched N times, all of them counted, as "
+                  "nccl-tests does")
       ->type_name("N")
       ->check(CLI::Range(0, 1000000))
       ->group(group);

@@ -49,8 +49,9 @@ class Backend {
   // The reason why it cannot do this; nothing: it can.
   virtual std::optional<std::string> cannot(const Question& question, Mode mode) const = 0;
   // Iterations use different places of the buffers, as nccl-tests does, so that no cache keeps the data.
-  // `launches`: of the CUDA graph, one behind the other.
-  virtual Result<Timed> run(const Question& question, int iterations, Mode mode, int launches = 1) = 0;
+  // `launches`: of the CUDA graph, one behind the other, from the first one on, which also uploads it, as
+  // nccl-tests' -G counts them; 0: one launch of a graph that has been uploaded.
+  virtual Result<Timed> run(const Question& question, int iterations, Mode mode, int launches = 0) = 0;
   // Fills, runs once, and compares every element that arrived with what it must be.
   virtual Result<Checked> verify(const Question& question, Mode mode) = 0;
 };

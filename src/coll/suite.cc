@@ -57,10 +57,7 @@ class CellRun {
     if (ok) ok = loops();
     if (ok && wants(options_, Mode::events)) ok = events();
     if (ok && wants(options_, Mode::blocking)) ok = blocking();
-    if (loop_mode() == Mode::graph)
-      cell_.graph_seconds = cell_.seconds();
-    else if (ok && wants(options_, Mode::graph))
-      ok = graph();
+    if (ok && wants(options_, Mode::graph)) ok = graph();
     if (ok) return cell_;
     ok.error().text = title_ + ": " + ok.error().text;
     return tl::unexpected(ok.error());
@@ -133,8 +130,9 @@ class CellRun {
   Result<void> loops() {
     std::size_t wanted = 5;
     for (std::size_t i = 0; i < wanted; ++i) {
-      const auto all =
-          together(two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), launches())), "times");
+      const auto all = together(
+          two_numbers(backend_.run(cell_.question, iterations_, loop_mode(), options_.graph_launches)),
+          "times");
       if (!all) return tl::unexpected(all.error());
       cell_.loops.push_back(mean_of(*all, 0));
       cell_.launch_seconds = mean_of(*all, 1);

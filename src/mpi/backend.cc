@@ -84,7 +84,7 @@ class Backend : public coll::Backend {
     return std::nullopt;
   }
 
-  Result<coll::Timed> run(const Question& q, int iterations, Mode mode, int /*launches*/ = 1) override {
+  Result<coll::Timed> run(const Question& q, int iterations, Mode mode, int /*launches*/ = 0) override {
     if (const auto why = cannot(q, mode)) return fail(Errc::unsupported, "{}", *why);
     coll::Timed timed;
     std::vector<double> each;

@@ -547,7 +547,10 @@ class Group::Graphs {
 Result<coll::Timed> Group::run_graph(const coll::Question& question, int iterations, int launches) {
   Graphs graphs(*this);
   auto ok = graphs.capture(question, iterations);
-  if (ok) ok = graphs.launch();  // the first launch uploads
+  if (ok && launches == 0) {  // the first launch uploads
+    ok = graphs.launch();
+    launches = 1;
+  }
   if (ok) ok = wait();
   const double start = measure::monotonic_seconds();
   for (int i = 0; i < launches && ok; ++i) ok = graphs.launch();

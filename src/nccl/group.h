@@ -50,7 +50,7 @@ class Group : public coll::Backend {
   // The first call of a collective and size sets connections up: make a few iterations before those that
   // count. An error of NCCL on another rank comes back as an error here.
   Result<coll::Timed> run(const coll::Question& question, int iterations, coll::Mode mode,
-                          int launches = 1) override;
+                          int launches = 0) override;
   Result<coll::Checked> verify(const coll::Question& question, coll::Mode mode) override;
 
   // One operation without waiting for it, and whether all that was started has ended on the local ranks.

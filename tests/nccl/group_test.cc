@@ -90,7 +90,18 @@ TEST_F(FakeGroup, AGraphIsLaunched) {
   const auto checked = g.verify(question(Op::all_reduce), Mode::graph);
   ASSERT_TRUE(checked);
   EXPECT_EQ(checked->wrong, 0u) << checked->first;
+}
+
+TEST_F(FakeGroup, TheLaunchThatUploadsAGraphCountsWhereLaunchesAreAsked) {
+  auto& g = group();
+  const auto* const launches =
+      static_cast<int*>(::dlsym(::dlopen(TOPOTUNE_FAKE_CUDA, RTLD_NOW), "fake_cuda_graph_launches"));
+  ASSERT_NE(launches, nullptr);
+  const int before = *launches, ranks = 4;
   EXPECT_TRUE(g.run(question(Op::all_reduce), 5, Mode::graph));
+  EXPECT_EQ(*launches - before, 2 * ranks);
+  EXPECT_TRUE(g.run(question(Op::all_reduce), 5, Mode::graph, 7));
+  EXPECT_EQ(*launches - before, 9 * ranks);
 }
 
 TEST_F(FakeGroup, AWrongElementIsNamed) {
