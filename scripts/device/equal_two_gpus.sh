@@ -8,10 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 bin=${BIN:-$here}
 tt=$bin/topotune
 export NCCL_NVLS_ENABLE=0 TOPOTUNE_MODULES=$bin
-if [ -z "${TOPOTUNE_NCCL_LIBRARY:-}" ]; then
-  TOPOTUNE_NCCL_LIBRARY=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib", "libnccl.so.2"))')
-  export TOPOTUNE_NCCL_LIBRARY
-fi
+. "$here/lib.sh"
+find_nccl
 mkdir -p "$out"
 log=$out/log.txt
 # One region that no size of the run meets: the second communicator follows NCCL's own choice.
@@ -32,9 +30,9 @@ for turn in 1 2 3 4; do
     [ $turn -le 2 ] && check $table stream.jsonl --collectives all_reduce,all_gather --sizes 1K:512K --mode stream
   done
 done
-for sample in 64 0 1024; do
-  echo "== overhead, kernels of each ${sample}th timed" >>"$log"
-  TOPOTUNE_PROFILER_SAMPLE=$sample timeout 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" \
+for kernels in 0 1; do
+  echo "== overhead, kernels timed: $kernels" >>"$log"
+  TOPOTUNE_PROFILER_KERNELS=$kernels timeout 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" \
     --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 30 >>"$log" 2>&1
 done
 rm -f "$out/x.json"

@@ -3,7 +3,7 @@
 # its events off and on between short blocks of one job (small all-reduces alone, and training steps), beside the same with
 # nothing switched, and without timed kernels; profiler_calls says what happens inside the plugin alone.
 # Beside this script, or in the folder BIN: profiler_overhead, profiler_calls, libnccl-profiler-topotune.so. OLD: another
-# build of the plugin, for profiler_calls. Writes report.txt, overhead.json.gz and unsampled.json.gz to the folder $1.
+# build of the plugin, for profiler_calls. Writes report.txt, overhead.json.gz and kernels.json.gz to the folder $1.
 # NVLink multicast stays off.
 set -u
 out=${1:?usage: profiler_two_gpus.sh OUTPUT_FOLDER}
@@ -34,7 +34,7 @@ measure() { # measure SECONDS COMMAND...: runs it within that time, and clears t
 } >"$report" 2>&1
 parts=${PARTS:-calls:12 calls-null:6 step:36 step-null:16}
 measure 90 "$bin/profiler_overhead" "$plugin" $parts --json "$out/overhead.json"
-TOPOTUNE_PROFILER_SAMPLE=0 measure 15 "$bin/profiler_overhead" "$plugin" calls:5 --json "$out/unsampled.json"
+TOPOTUNE_PROFILER_KERNELS=1 measure 15 "$bin/profiler_overhead" "$plugin" calls:5 --json "$out/kernels.json"
 [ -x "$bin/profiler_calls" ] && measure 12 "$bin/profiler_calls" "$plugin" ${OLD:-}
 gzip -f "$out"/*.json
 ls -l "$out"

@@ -11,7 +11,7 @@ void EventMask::lock() {
 }
 
 void EventMask::apply() const {
-  const int value = paused() ? 0 : events_ | (kernels_ ? static_cast<int>(kKernelCh) : 0);
+  const int value = paused() ? events_ & static_cast<int>(kKernelCh) : events_;
   for (int* word : words_)
     if (word != nullptr) __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
@@ -34,24 +34,6 @@ void EventMask::pause(bool paused) {
   paused_.store(paused, std::memory_order_relaxed);
   apply();
   busy_.clear(std::memory_order_release);
-}
-
-void EventMask::time_kernels(bool on) {
-  if (!on && left_.load(std::memory_order_relaxed) == 0) return;
-  if (busy_.test_and_set(std::memory_order_acquire)) return;
-  kernels_ = on;
-  left_.store(on ? 17 : 0, std::memory_order_relaxed);
-  apply();
-  busy_.clear(std::memory_order_release);
-}
-
-// Counting need not be exact.
-void EventMask::count_down() {
-  const int left = left_.load(std::memory_order_relaxed);
-  if (left > 1)
-    left_.store(left - 1, std::memory_order_relaxed);
-  else
-    time_kernels(false);
 }
 
 }  // namespace topotune::plugins

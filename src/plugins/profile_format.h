@@ -28,7 +28,7 @@ struct ProfileRecord {
   std::atomic<std::uint64_t> sequence;  // number of the event from 1; 0: never used, or being written
   std::uint64_t start_ns, stop_ns;      // CLOCK_MONOTONIC: the host's work on it; stop 0: not ended
   std::atomic<std::uint64_t> gpu_start_ns,
-      gpu_stop_ns;       // GPU's global timer, of the first and the last channel; 0: not sampled
+      gpu_stop_ns;       // GPU's global timer, of the first and the last channel; 0: not timed
   std::uint64_t bytes;   // count x size of the data type
   std::uint64_t number;  // NCCL's sequence number of the function in this communicator
   std::uint8_t kind, function, algorithm, protocol, datatype, channels, warps, unused;
@@ -53,7 +53,7 @@ struct ProfileHeader {
   std::atomic<std::uint64_t> closed;   // 1: the communicator was finalized
   std::atomic<std::uint64_t> foreign;  // bytes sent for ranks of other processes (PXN)
   std::atomic<std::uint32_t> mask, paused;
-  std::uint32_t base_mask, sample;  // event bits of every collective; kernels of each sample-th one
+  std::uint32_t base_mask, sample;  // event bits of every collective; 1: their kernels are timed
   ProfileTotal totals[kProfileFunctionCount][kProfileSizes];
   // Behind it: ranks x atomic u64, bytes sent to each over the network; then the ring at header_bytes.
 };

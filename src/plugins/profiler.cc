@@ -74,7 +74,6 @@ void* mapped_file(const std::string& path, std::size_t bytes, std::string& wrong
 }
 
 std::atomic<unsigned> files{0};
-constexpr std::uint32_t kFirstTimed = 64;
 
 }  // namespace
 
@@ -84,14 +83,17 @@ ProfilerSettings ProfilerSettings::from_environment() {
     out.folder = folder;
   out.records = std::bit_ceil(
       static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_RECORDS", 4096, 16, kMostRecords)));
-  out.sample = static_cast<std::uint32_t>(number_in("TOPOTUNE_PROFILER_SAMPLE", 4096, 0, 1 << 20));
+  out.kernels = number_in("TOPOTUNE_PROFILER_KERNELS", 0, 0, 1) == 1;
   out.mask = static_cast<int>(number_in("TOPOTUNE_PROFILER_MASK", 0, 0, 32767));
   return out;
 }
 
 int events_of(const ProfilerSettings& settings, const CommFacts& facts) {
   if (settings.mask != 0) return settings.mask;
-  return static_cast<int>(kColl | kP2p | (facts.nodes > 1 ? kProxyOp | kProxyStep : 0));
+  std::uint64_t events = kColl | kP2p;
+  if (facts.nodes > 1) events |= kProxyOp | kProxyStep;
+  if (settings.kernels) events |= kKernelCh;
+  return static_cast<int>(events);
 }
 
 std::string Profile::open(const ProfilerSettings& settings, const CommFacts& facts) {
@@ -118,9 +120,9 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   copy_name(header->host, host);
   copy_name(header->comm_name, facts.name);
   header->base_mask = header->mask = static_cast<std::uint32_t>(events_of(settings, facts));
-  header->sample = settings.sample;
+  header->sample = (header->mask & kKernelCh) != 0 ? 1 : 0;
   ring_ = reinterpret_cast<ProfileRecord*>(static_cast<char*>(memory) + header_bytes);
-  last_ = settings.records - 1, sample_ = settings.sample;
+  last_ = settings.records - 1;
   __atomic_store_n(&header->magic, kProfileMagic, __ATOMIC_RELEASE);  // from here on it can be read
   header_.store(header, std::memory_order_release);
   return "";
@@ -156,22 +158,7 @@ void Profile::count(ProfileHeader& h, const Event& event) {
   total_.store(static_cast<std::uint32_t>(event.function * kProfileSizes + size), std::memory_order_relaxed);
 }
 
-bool Profile::timed(std::uint64_t number) const {
-  const auto n = static_cast<std::uint32_t>(number);
-  return n % sample_ == 0 || (number < sample_ && n >= kFirstTimed && std::has_single_bit(n));
-}
-
-// Opened by an event whose kernels are timed, closed by the next one.
-void Profile::window(std::uint64_t number, EventMask& mask) const {
-  if (sample_ == 0) return mask.count_event();
-  const bool open = timed(number);
-  if (open || timed(number - 1)) [[unlikely]]
-    mask.time_kernels(open);
-  else
-    mask.count_event();
-}
-
-std::uint64_t Profile::begin(const Event& event, EventMask& mask) {
+std::uint64_t Profile::begin(const Event& event) {
   const auto start = ticks.now();
   auto* h = header();
   // What is locked waits for all stores before it: it comes before those to the record, which few have in
@@ -202,7 +189,6 @@ std::uint64_t Profile::begin(const Event& event, EventMask& mask) {
   __atomic_store_n(reinterpret_cast<std::uint64_t*>(&r.kind), word, __ATOMIC_RELEASE);
   __atomic_store_n(&r.peer, event.peer, __ATOMIC_RELEASE);
   r.sequence.store(number, std::memory_order_release);
-  window(number, mask);
   return number;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "plugins/event_mask.h"
 #include "plugins/names.h"
 #include "plugins/nccl_types.h"
 #include "plugins/profile_format.h"
@@ -15,8 +14,8 @@ namespace topotune::plugins {
 struct ProfilerSettings {
   std::string folder = "/dev/shm";  // TOPOTUNE_PROFILER_DIR
   std::uint32_t records = 4096;     // TOPOTUNE_PROFILER_RECORDS: of a communicator, a power of two
-  std::uint32_t sample = 4096;  // TOPOTUNE_PROFILER_SAMPLE: kernels of each n-th collective are timed; 0 none
-  int mask = 0;                // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
+  bool kernels = false;             // TOPOTUNE_PROFILER_KERNELS: they are timed
+  int mask = 0;                     // TOPOTUNE_PROFILER_MASK; 0: collectives, and network steps between nodes
   static ProfilerSettings from_environment();
 };
 
@@ -48,8 +47,8 @@ class alignas(64) Profile {
   bool is_open() const { return header() != nullptr; }
   void close();
 
-  void expect() const;                                       // an event will begin soon
-  std::uint64_t begin(const Event& event, EventMask& mask);  // its number, for the calls below
+  void expect() const;                      // an event will begin soon
+  std::uint64_t begin(const Event& event);  // its number, for the calls below
   void end(std::uint64_t number) const;
   void kernel(std::uint64_t number, std::uint64_t timer, bool stop) const;
   void sent(std::uint32_t peer, std::uint64_t bytes) const;
@@ -65,13 +64,10 @@ class alignas(64) Profile {
   ProfileHeader* header() const { return header_.load(std::memory_order_acquire); }
   ProfileRecord& record(std::uint64_t number) const { return ring_[(number - 1) & last_]; }
   void count(ProfileHeader& header, const Event& event);
-  bool timed(std::uint64_t number) const;
-  void window(std::uint64_t number, EventMask& mask) const;
 
   std::atomic<ProfileHeader*> header_{nullptr};  // set last, and never taken away
   ProfileRecord* ring_ = nullptr;
-  std::uint32_t last_ = 0;  // records - 1
-  std::uint32_t sample_ = 0;
+  std::uint32_t last_ = 0;                         // records - 1
   std::atomic<std::uint32_t> next_{0}, total_{0};  // number and total of the newest event: only where to look
 };
 static_assert(sizeof(Profile) == 64);

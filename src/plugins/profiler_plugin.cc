@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "plugins/event_mask.h"
 #include "plugins/profiler.h"
 #include "plugins/profiler_api.h"
 #include "plugins/profiler_control.h"
@@ -121,7 +122,7 @@ Event event_of_copy_engine(const Ce& c, Names& names) {
 }
 
 void* begin(const Looked& own, const Event& event) {
-  return handle_of(Handle::event, own.index, own.profile->begin(event, event_mask));
+  return handle_of(Handle::event, own.index, own.profile->begin(event));
 }
 
 template <class Descr>
