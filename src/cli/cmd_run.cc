@@ -110,10 +110,10 @@ void join(Start& start, const model::Binding& binding, bool first) {
 }
 
 // The plugins' variables, and what their table sets: they win over the plan's.
-Result<bool> add_plugins(const RunOptions& options, Start& out) {
+Result<bool> add_plugins(const RunOptions& options, const std::optional<launch::Rank>& rank, Start& out) {
   std::vector<launch::EnvironmentChange> added;
   if (!options.tuned.empty()) {
-    auto changes = tuned_changes(options.tuned, out.notes);
+    auto changes = tuned_changes(options.tuned, rank, out.notes);
     if (!changes) return tl::unexpected(changes.error());
     added = std::move(*changes);
   }
@@ -136,7 +136,7 @@ Result<Start> start_of(const RunOptions& options, const Planned& planned, std::o
       launch::visible_gpus(launch::process_environment(), launch::known_gpus(planned.input.machine));
   if (!visible) return tl::unexpected(visible.error());
   out.changes = changes_of(options, planned, *visible, out.notes);
-  if (auto added = add_plugins(options, out); !added) return tl::unexpected(added.error());
+  if (auto added = add_plugins(options, rank, out); !added) return tl::unexpected(added.error());
   std::vector<std::size_t> gpus = visible->gpus;
   if (rank) {
     const auto gpu = launch::gpu_of_rank(*rank, *visible);

@@ -17,26 +17,75 @@ std::string variable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
+constexpr const char* kOfNode = "node:";  // as the plugin reads it
+
+// nothing: not known.
+std::optional<bool> several_nodes(const std::optional<launch::Rank>& rank) {
+  if (!rank || !rank->size || !rank->local_size) return std::nullopt;
+  return *rank->size > *rank->local_size;
+}
+
+// TOPOTUNE_TUNER_HASH. What this node reads from its own file says nothing of other nodes, so that only the
+// job's own variable lets ranks on several nodes use a table.
+Result<std::string> hash_for(const TuningTable& loaded, bool fits, const std::optional<launch::Rank>& rank,
+                             std::vector<std::string>& notes) {
+  const auto several = several_nodes(rank);
+  const auto whole_job = variable("TOPOTUNE_TUNER_HASH");
+  if (whole_job.empty() || whole_job.starts_with(kOfNode)) {
+    if (several.value_or(false))
+      notes.push_back(
+          fmt::format("several nodes: NCCL decides as ever, unless TOPOTUNE_TUNER_HASH={} is set for "
+                      "all ranks where the job is submitted",
+                      loaded.hash));
+    return kOfNode + loaded.hash;
+  }
+  const auto refuse = [](std::string why) {
+    return tl::unexpected(
+        Error{Errc::unsupported,
+              std::move(why),
+              {},
+              {},
+              {},
+              "ranks that decide differently hang: give every node the same table and the same kind of "
+              "GPUs, or start all of them without --tuned"});
+  };
+  if (whole_job != loaded.hash)
+    return refuse(fmt::format("{}: its hash is {}, and TOPOTUNE_TUNER_HASH, what all ranks must have, is {}",
+                              printable(loaded.path), loaded.hash, printable(whole_job)));
+  if (!fits && several.value_or(true))
+    return refuse(fmt::format(
+        "{}: it was not measured on this kind of machine, and TOPOTUNE_TUNER_HASH tells all ranks to use it",
+        printable(loaded.path)));
+  return whole_job;
+}
+
 }  // namespace
 
 Result<std::vector<launch::EnvironmentChange>> tuned_changes(const std::string& table,
+                                                             const std::optional<launch::Rank>& rank,
                                                              std::vector<std::string>& notes) {
   const auto loaded = load_tuning_table(table);
   if (!loaded) return tl::unexpected(loaded.error());
   const auto plugin = find_plugin("", "libnccl-tuner-topotune.so");
   if (!plugin) return tl::unexpected(plugin.error());
-  std::vector<launch::EnvironmentChange> out{{"NCCL_TUNER_PLUGIN", *plugin},
-                                             {"TOPOTUNE_TUNER_TABLE", loaded->path},
-                                             {"TOPOTUNE_TUNER_HASH", loaded->hash}};
+  const auto machine = tune::machine_fingerprint();
+  const bool fits = machine == loaded->table.machine ||
+                    variable("TOPOTUNE_TUNER_ACCEPT").find("machine") != std::string::npos;
+  const auto hash = hash_for(*loaded, fits, rank, notes);
+  if (!hash) return tl::unexpected(hash.error());
+  std::vector<launch::EnvironmentChange> out{
+      {"NCCL_TUNER_PLUGIN", *plugin}, {"TOPOTUNE_TUNER_TABLE", loaded->path}, {"TOPOTUNE_TUNER_HASH", *hash}};
   if (const auto other = variable("NCCL_TUNER_PLUGIN"); !other.empty() && other != *plugin)
     notes.push_back(fmt::format("NCCL_TUNER_PLUGIN was {}", printable(other)));
-  if (const auto machine = tune::machine_fingerprint(); machine != loaded->table.machine)
+  if (!fits)
     notes.push_back(fmt::format("the table was measured on {}, this machine has {}: the plugin will be off",
                                 loaded->table.machine,
                                 machine.empty() ? "no GPU that can be read" : machine));
   for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
     if (const auto value = variable(name); !value.empty())
       notes.push_back(fmt::format("{}={} narrows what the table may choose", name, printable(value)));
+  // Without the table what it sets is of no use.
+  if (hash->starts_with(kOfNode) && several_nodes(rank).value_or(false)) return out;
   for (const auto& setting : loaded->table.settings) {
     const auto value = variable(setting.name);
     if (value.empty() || value == std::to_string(setting.value))
@@ -45,13 +94,6 @@ Result<std::vector<launch::EnvironmentChange>> tuned_changes(const std::string& 
       notes.push_back(fmt::format("{}={} is kept, the table was measured with {}", setting.name,
                                   printable(value), setting.value));
   }
-  return out;
-}
-
-std::string tuned_lines(const std::vector<launch::EnvironmentChange>& changes) {
-  std::string out;
-  for (const auto& change : changes)
-    if (change.value) out += fmt::format("{}={}\n", change.name, *change.value);
   return out;
 }
 

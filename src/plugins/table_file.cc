@@ -14,6 +14,8 @@ namespace topotune::plugins {
 
 namespace {
 
+constexpr const char* kOfNode = "node:";
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -62,7 +64,10 @@ std::string foreign(const tune::Table& table, const TunerSettings& settings, con
 TunerSettings TunerSettings::from_environment() {
   TunerSettings out;
   out.table = variable("TOPOTUNE_TUNER_TABLE");
-  if (const auto hash = variable("TOPOTUNE_TUNER_HASH"); !hash.empty()) out.hash = hash;
+  if (const auto hash = variable("TOPOTUNE_TUNER_HASH"); !hash.empty()) {
+    out.whole_job = hash.compare(0, std::strlen(kOfNode), kOfNode) != 0;
+    out.hash = out.whole_job ? hash : hash.substr(std::strlen(kOfNode));
+  }
   out.accept = variable("TOPOTUNE_TUNER_ACCEPT");
   out.root = variable("TOPOTUNE_TUNER_ROOT");
   if (const auto folder = variable("TOPOTUNE_TUNER_SHM"); !folder.empty()) out.shared = folder;

@@ -11,7 +11,7 @@ Tuner::Tuner(const Loaded& loaded, const TunerSettings& settings, std::optional<
 void Tuner::start(const Loaded& loaded, const TunerSettings& settings, std::optional<std::uint64_t> comm_id,
                   std::size_t ranks, std::size_t nodes) {
   std::string off = loaded.off;
-  if (off.empty() && nodes > 1 && !settings.hash)
+  if (off.empty() && nodes > 1 && !settings.whole_job)
     off = "several nodes, and TOPOTUNE_TUNER_HASH does not say which table all of them use";
   if (off.empty() && ranks > 1 && !comm_id && !settings.hash)
     off = "this NCCL does not name communicators to plugins, and TOPOTUNE_TUNER_HASH is not set";

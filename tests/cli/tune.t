@@ -42,9 +42,27 @@ NAME: run --tuned sets the plugin, the table, its hash and its settings
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
 EXPECT: NCCL_TUNER_PLUGIN=
 EXPECT: libnccl-tuner-topotune.so; TOPOTUNE_TUNER_TABLE=
-EXPECT: TOPOTUNE_TUNER_HASH=
+EXPECT: TOPOTUNE_TUNER_HASH=node:
 EXPECT: NCCL_MIN_CTAS=32
 EXPECT: the table was measured on x
+
+NAME: several nodes: what each reads from its own file is not enough
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+EXPECT: TOPOTUNE_TUNER_HASH=node:
+EXPECT: several nodes: NCCL decides as ever, unless TOPOTUNE_TUNER_HASH=
+NOT: NCCL_MIN_CTAS
+
+NAME: the job wants another table than this node has
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_HASH=00 topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+STATUS: 3
+STDERR: and TOPOTUNE_TUNER_HASH, what all ranks must have, is 00
+STDERR: hint: ranks that decide differently hang
+
+NAME: the job wants this table, and this machine cannot use it
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nend 0\n' >$TMP/t; export TOPOTUNE_TUNER_HASH=$(topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true | sed -n 's/.*HASH=node:\([0-9a-f]*\).*/\1/p'); TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true; topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+STATUS: 3
+EXPECT: TOPOTUNE_TUNER_TABLE=
+STDERR: it was not measured on this kind of machine, and TOPOTUNE_TUNER_HASH tells all ranks to use it
 
 NAME: what the environment already decides is kept and said
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; NCCL_MIN_CTAS=16 topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true

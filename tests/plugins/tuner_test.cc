@@ -174,6 +174,27 @@ TEST(Tuner, V2ToV4NeedTheHash) {
   EXPECT_EQ(v2->destroy(context), 0);
 }
 
+// What a node took from its own file says nothing of the other nodes.
+TEST(Tuner, AHashOfOneNodeIsForOneNode) {
+  Job job;
+  job.variables.set("TOPOTUNE_TUNER_HASH", "node:" + tune::hash_text(tune::hash_of(table_text())));
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v4 = library.get<TunerV4>("ncclTunerPlugin_v4");
+  const auto is_changed = [&](std::size_t nodes) {
+    void* context = nullptr;
+    Costs costs;
+    int channels = 0;
+    EXPECT_EQ(v4->init(2, nodes, loader::log, &context), 0);
+    EXPECT_EQ(v4->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 1, &channels), 0);
+    EXPECT_EQ(v4->destroy(context), 0);
+    return costs.changed() != 0;
+  };
+  EXPECT_TRUE(is_changed(1));
+  EXPECT_FALSE(is_changed(2));
+  EXPECT_TRUE(
+      loader::said("several nodes, and TOPOTUNE_TUNER_HASH does not say which table all of them use"));
+}
+
 // The job must run as if there were no plugin, and one line must say why.
 TEST(Tuner, IsOffWithOneLine) {
   struct Case {
