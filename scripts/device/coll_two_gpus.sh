@@ -4,7 +4,9 @@
 # the folder $1. TOPOTUNE: the binary; NCCL_TESTS: the folder of nccl-tests' programs, left out when it is not there;
 # OPS: the collectives; BEGIN and END: the sizes; ITERS: iterations of a loop, for both. TURNS: no more than so many turns, and
 # nothing else. Twenty iterations of a small collective are over in a third of a millisecond: to compare small sizes,
-# ITERS=1000 and, since the host's launches vary by a third from one process to the next, GRAPH=1: CUDA graphs of them.
+# ITERS=1000 and, since the host's launches vary by a third from one process to the next, GRAPH=20: CUDA graphs of them, launched
+# 20 times. CHECK=0: no comparison of data in either; nccl-tests' own makes its small collectives 3 % slower from the second size on.
+# GPUS: 2, or 1 (a rank that sends to itself).
 # PIN="taskset -c 4-7": before each program.
 #   TOPOTUNE=carry/topotune NCCL_TESTS=carry scripts/device/coll_two_gpus.sh out
 # Changes no setting of a GPU. NVLink multicast stays off: NCCL_NVLS_ENABLE=0 for all that is started here.
@@ -13,28 +15,16 @@ out=$1
 tt=${TOPOTUNE:-build/release/topotune}
 peer=${NCCL_TESTS:-}
 ops=${OPS:-all_reduce all_gather reduce_scatter broadcast reduce alltoall sendrecv gather scatter}
-begin=${BEGIN:-8} end=${END:-1G} iters=${ITERS:-20} PIN=${PIN:-} GRAPH=${GRAPH:-}
+begin=${BEGIN:-8} end=${END:-1G} iters=${ITERS:-20} PIN=${PIN:-} GRAPH=${GRAPH:-} GPUS=${GPUS:-2} CHECK=${CHECK:-1}
 here=$(cd "$(dirname "$0")" && pwd)
 export NCCL_NVLS_ENABLE=0
 mkdir -p "$out"
 log=$out/coll.txt
-# NCCL is often only in a Python environment.
-if ! ldconfig -p | grep -q libnccl.so.2; then
-  for python in python3 /opt/torch/.venv/bin/python3; do
-    folder=$("$python" -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null) || continue
-    [ -e "$folder/libnccl.so.2" ] && { export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; break; }
-  done
-fi
-enough() { [ "$SECONDS" -gt "${LIMIT:-500}" ]; }
-clock() { # clock COMMAND...: runs it, with its status and its wall time in the log
-  local start end_ status
-  enough && { echo "left out, the time is up: $*" >>"$log"; return; }
-  echo "\$ $*" >>"$log"
-  start=$(date +%s.%N)
-  timeout 150 "$@" >>"$log" 2>&1
-  status=$?
-  end_=$(date +%s.%N)
-  echo "-- status $status, $(python3 -c "print('%.2f' % ($end_ - $start))") s" >>"$log"
+limit=150
+. "$here/lib.sh"
+nccl_on_path
+in_time() { # in_time COMMAND...: as clock, or not at all
+  if [ "$SECONDS" -gt "${LIMIT:-500}" ]; then echo "left out, the time is up: $*" >>"$log"; else clock "$@"; fi
 }
 {
   date -u +%FT%TZ
@@ -47,19 +37,22 @@ clock() { # clock COMMAND...: runs it, with its status and its wall time in the 
 
 # First that it runs at all, with everything said.
 if [ -z "${TURNS:-}" ]; then
-  clock "$tt" bench coll all_reduce -b 1M -e 4M -v
-  clock "$tt" bench coll all -b 1M -e 1M --modes back-to-back
+  in_time "$tt" bench coll all_reduce -b 1M -e 4M -v
+  in_time "$tt" bench coll all -b 1M -e 1M --modes back-to-back
 fi
 
 # Turn about, in nccl-tests' columns. Five turns of the first collective, two of the others, unless TURNS says how many.
-mkdir -p /tmp/coll_turns
+rm -rf /tmp/coll_turns
+mkdir /tmp/coll_turns
 turn() { # turn OP NUMBER
   local mine=/tmp/coll_turns/$1.$2.topotune theirs=/tmp/coll_turns/$1.$2.nccl-tests
   if [ -n "$peer" ] && [ -x "$peer/$1_perf" ]; then
-    $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g 2 -n "$iters" -w 5 ${GRAPH:+-G 20} >"$theirs" 2>&1
+    $PIN timeout 100 "$peer/$1_perf" -b "$begin" -e "$end" -f 2 -g "$GPUS" -n "$iters" -w 5 -c "$CHECK" ${GRAPH:+-G $GRAPH} >"$theirs" 2>&1
     echo "-- $1 turn $2: nccl-tests status $?" >>"$log"
   fi
-  $PIN timeout 100 "$tt" bench coll "$1" -b "$begin" -e "$end" -f 2 -n "$iters" ${GRAPH:+-G 20} --format nccl-tests --no-log --modes back-to-back \
+  local check=
+  [ "$CHECK" != 0 ] || check=--no-check
+  $PIN timeout 100 "$tt" bench coll "$1" $check -b "$begin" -e "$end" -f 2 -n "$iters" ${GRAPH:+-G $GRAPH} --format nccl-tests --no-log --modes back-to-back \
     --time 0.03 --fail-on error >"$mine" 2>&1
   echo "-- $1 turn $2: topotune status $?" >>"$log"
 }
@@ -75,26 +68,26 @@ python3 "$here/compare_coll.py" /tmp/coll_turns >"$out/compare.txt" 2>&1
 [ -n "${TURNS:-}" ] && exit
 
 # Everything it says, with algorithms, single calls and CUDA graphs.
-clock "$tt" bench coll $ops -b 8 -e "$end" -f 4 --time 0.05 --json -o "$out/coll.json" --fail-on error
-clock "$tt" bench coll all_reduce -b 8 -e "$end" -f 4 --time 0.05 --fail-on error
+in_time "$tt" bench coll $ops -b 8 -e "$end" -f 4 --time 0.05 --json -o "$out/coll.json" --fail-on error
+in_time "$tt" bench coll all_reduce -b 8 -e "$end" -f 4 --time 0.05 --fail-on error
 for settings in NCCL_ALGO=Tree NCCL_PROTO=LL128 NCCL_P2P_DISABLE=1; do
   echo "## $settings" >>"$log"
-  clock env "$settings" "$tt" bench coll all_reduce -b 64K -e 256M -f 16 --time 0.05 --modes back-to-back
+  in_time env "$settings" "$tt" bench coll all_reduce -b 64K -e 256M -f 16 --time 0.05 --modes back-to-back
 done
-clock "$tt" bench coll all_reduce -b 1M -e 64M -f 8 --max-ctas 4 --modes back-to-back
+in_time "$tt" bench coll all_reduce -b 1M -e 64M -f 8 --max-ctas 4 --modes back-to-back
 for type in bfloat16 float16 float8e4m3 float8e5m2 int8 float64; do
-  clock "$tt" bench coll all_reduce reduce_scatter -b 1M -e 1M -d $type --modes back-to-back --time 0.02 --no-log
+  in_time "$tt" bench coll all_reduce reduce_scatter -b 1M -e 1M -d $type --modes back-to-back --time 0.02 --no-log
 done
 for redop in prod max min avg; do
-  clock "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop --modes back-to-back --time 0.02 --no-log
-  clock "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop -d bfloat16 --modes back-to-back --time 0.02 --no-log
+  in_time "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop --modes back-to-back --time 0.02 --no-log
+  in_time "$tt" bench coll all_reduce -b 1M -e 1M --redop $redop -d bfloat16 --modes back-to-back --time 0.02 --no-log
 done
 
 # Two processes, one GPU each.
 pair() { # pair OPTIONS...: rank 1 in the background
   timeout 60 "$tt" bench coll "$@" --rendezvous 127.0.0.1:29411 --rank 1 --ranks 2 --limit 20 >>"$log.1" 2>&1 &
   local other=$!
-  clock "$tt" bench coll "$@" --rendezvous 127.0.0.1:29411 --rank 0 --ranks 2 --limit 20
+  in_time "$tt" bench coll "$@" --rendezvous 127.0.0.1:29411 --rank 0 --ranks 2 --limit 20
   wait $other
   echo "-- rank 1: status $?" >>"$log"
   cat "$log.1" >>"$log"
@@ -105,14 +98,14 @@ pair all_reduce -b 8 -e 256M -f 4 --time 0.05
 timeout 60 "$tt" bench coll all_reduce -b 8 -e 1G -f 2 --time 1 --no-log --rendezvous 127.0.0.1:29412 --rank 1 --ranks 2 --limit 15 >/dev/null 2>&1 &
 victim=$!
 (sleep 9; kill -9 $(pgrep -P $victim) $victim) 2>/dev/null &
-clock "$tt" bench coll all_reduce -b 8 -e 1G -f 2 --time 1 --no-log --rendezvous 127.0.0.1:29412 --rank 0 --ranks 2 --limit 15
+in_time "$tt" bench coll all_reduce -b 8 -e 1G -f 2 --time 1 --no-log --rendezvous 127.0.0.1:29412 --rank 0 --ranks 2 --limit 15
 
 # Not healthy.
-CUDA_VISIBLE_DEVICES=0 clock "$tt" bench coll all_reduce -b 1M -e 1M --no-log
-CUDA_VISIBLE_DEVICES= clock "$tt" bench coll
-clock "$tt" bench coll 0 7
-clock env TOPOTUNE_NCCL_LIBRARY=/nowhere.so "$tt" bench coll
-clock timeout --preserve-status -s INT 6 "$tt" bench coll all -e 1G --no-log
+CUDA_VISIBLE_DEVICES=0 in_time "$tt" bench coll all_reduce -b 1M -e 1M --no-log
+CUDA_VISIBLE_DEVICES= in_time "$tt" bench coll
+in_time "$tt" bench coll 0 7
+in_time env TOPOTUNE_NCCL_LIBRARY=/nowhere.so "$tt" bench coll
+in_time timeout --preserve-status -s INT 6 "$tt" bench coll all -e 1G --no-log
 gzip -f "$out/coll.json"
 ls -l "$out"
 cat "$out/compare.txt" | tail -40

@@ -45,7 +45,7 @@ def main():
         for key in keys:
             mine = [t[0][key] for t in turns["topotune"] if key in t[0]]
             theirs = [t[0][key] for t in turns["nccl-tests"] if key in t[0]]
-            if not mine or not theirs:
+            if not mine or not theirs or min(theirs) == 0:  # a single rank has nothing to do in place
                 print("%12d %4s %12s %12s" % (key[0], key[1], mine or "-", theirs or "-"))
                 continue
             a, b = statistics.median(mine), statistics.median(theirs)

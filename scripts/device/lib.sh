@@ -5,7 +5,7 @@ clock() {
   local start end status
   echo "\$ $*" >>"$log"
   start=$(date +%s.%N)
-  timeout "$limit" "$@" >>"$log" 2>&1
+  timeout -k 5 "$limit" "$@" >>"$log" 2>&1
   status=$?
   end=$(date +%s.%N)
   echo "-- status $status, $(python3 -c "print(round($end - $start, 3))") s" >>"$log"
@@ -19,4 +19,10 @@ find_nccl() {
   [ -e "$found" ] || found=$(ldconfig -p | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n 1)
   [ -e "$found" ] || found=$(find / -xdev -name 'libnccl.so.2' 2>/dev/null | head -n 1)
   export TOPOTUNE_NCCL_LIBRARY=$found
+}
+
+# The same library for programs that are linked with it.
+nccl_on_path() {
+  find_nccl
+  export LD_LIBRARY_PATH=${TOPOTUNE_NCCL_LIBRARY%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }

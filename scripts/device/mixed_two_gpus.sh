@@ -21,12 +21,8 @@ python=
 for one in python3 /opt/torch/.venv/bin/python3; do
   "$one" -c 'import torch' 2>/dev/null && { python=$one; break; }
 done
-if ! ldconfig -p | grep -q libnccl.so.2; then
-  for one in ${python:-} python3 /opt/torch/.venv/bin/python3; do
-    folder=$("$one" -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null) || continue
-    [ -e "$folder/libnccl.so.2" ] && { export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; break; }
-  done
-fi
+. "$here/lib.sh"
+nccl_on_path
 
 # step SECONDS COMMAND...: with its status and wall time in the log; ended (then killed) after SECONDS.
 step() {
