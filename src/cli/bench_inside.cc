@@ -6,6 +6,7 @@
 #include "cli/bench_frame.h"
 #include "cli/child_line.h"
 #include "cli/remote.h"
+#include "cli/scratch_folder.h"
 #include "host/modules.h"
 #include "parse/measurement_run.h"
 
@@ -47,7 +48,7 @@ std::vector<std::string> coll_words(const BenchOptions& options, const std::vect
 
 Result<model::MeasurementRun> coll_inside(const BenchOptions& options, const std::vector<int>& gpus) {
   const ScratchFolder scratch;
-  if (scratch.path().empty()) return fail(Errc::io, "no temporary folder can be made");
+  if (const auto made = scratch.made(); !made) return tl::unexpected(made.error());
   const auto file = scratch.path() + "/coll.json";
   auto line = single_quoted(host::program_file());
   for (const auto& word : coll_words(options, gpus)) line += " " + single_quoted(word);

@@ -10,6 +10,7 @@
 #include "cli/child_line.h"
 #include "cli/fingerprint.h"
 #include "cli/input.h"
+#include "cli/scratch_folder.h"
 #include "coll/collective.h"
 #include "emit/measurement_json.h"
 #include "emit/measurement_text.h"
@@ -40,8 +41,7 @@ class LevelsRun {
   }
 
   int go() {
-    if (scratch_.path().empty())
-      return report(Error{Errc::io, "no temporary folder can be made", {}, {}, {}, "TMPDIR"});
+    if (const auto made = scratch_.made(); !made) return report(made.error());
     end_in_order_on_interrupt();
     progress_("reading the machine");
     if (const auto input = load_input("live", globals_)) run_.machine = fingerprint(input->machine);
@@ -85,12 +85,8 @@ class LevelsRun {
   // What the ranks wrote, also of a run that did not end well.
   void read_steps() {
     std::vector<parse::StepLog> logs;
-    std::error_code none;
-    std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator(scratch_.path(), none))
-      if (entry.path().filename().string().starts_with("step.")) files.push_back(entry.path().string());
-    std::ranges::sort(files);
-    for (const auto& file : files) {
+    for (const auto& file : scratch_.files()) {
+      if (!fs::path(file).filename().string().starts_with("step.")) continue;
       auto text = text_of(file);
       text.resize(
           text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);  // a rank may have died writing
@@ -125,8 +121,8 @@ class LevelsRun {
     return fmt::format(
         "{} {} bench coll {} -b {} -e {} -i {} --place out --modes blocking --backend {} --limit {} "
         "--no-log --no-check --json -o '{}'",
-        flags_.launch, single_quoted(program), op, bytes, largest, step, coll_.backend, options_.limit_seconds,
-        file);
+        flags_.launch, single_quoted(program), op, bytes, largest, step, coll_.backend,
+        options_.limit_seconds, file);
   }
 
   void collective() {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -20,8 +19,6 @@
 namespace topotune::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 // The last line that says anything.
 std::string last_line(const std::string& text) {
@@ -43,17 +40,6 @@ std::string last_line(const std::string& text) {
 }
 
 }  // namespace
-
-ScratchFolder::ScratchFolder() {
-  std::error_code none;
-  auto name = (fs::temp_directory_path(none) / "topotune-XXXXXX").string();
-  if (::mkdtemp(name.data()) != nullptr) path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code none;
-  if (!path_.empty()) fs::remove_all(path_, none);
-}
 
 std::string text_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);

@@ -6,19 +6,6 @@
 
 namespace topotune::cli {
 
-// A folder that is removed with all that is in it. path(): "" where none could be made.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // All of a file; "" where it cannot be read.
 std::string text_of(const std::string& file);
 

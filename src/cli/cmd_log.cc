@@ -196,11 +196,11 @@ struct Run {
 };
 
 Result<Run> run_once(const RunJob& job) {
-  auto folder = RunFolder::make();
-  if (!folder) return tl::unexpected(folder.error());
-  auto ended = run_job(job, *folder);
+  const ScratchFolder folder;
+  if (const auto made = folder.made(); !made) return tl::unexpected(made.error());
+  auto ended = run_job(job, folder);
   if (!ended) return tl::unexpected(ended.error());
-  auto log = read_logs(folder->all());
+  auto log = read_logs(folder.files());
   if (!log) return tl::unexpected(log.error());
   log->wall_seconds = ended->seconds;
   // The folder is gone when the answer is read: files are called by what tells them apart.

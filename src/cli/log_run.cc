@@ -15,44 +15,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
 #include "host/fd.h"
 
 namespace topotune::cli {
-
-namespace fs = std::filesystem;
-
-Result<RunFolder> RunFolder::make() {
-  std::error_code none;
-  auto path = (fs::temp_directory_path(none) / "topotune-log-XXXXXX").string();
-  if (none || ::mkdtemp(path.data()) == nullptr)
-    return tl::unexpected(Error{
-        Errc::io, "cannot make a folder for the logs", path, {}, {}, "set TMPDIR to a writable folder"});
-  return RunFolder(path);
-}
-
-RunFolder::~RunFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
-}
-
-std::vector<std::string> RunFolder::logs() const {
-  auto found = all();
-  std::erase_if(found, [](const std::string& name) { return !name.ends_with(".log"); });
-  return found;
-}
-
-std::vector<std::string> RunFolder::all() const {
-  std::vector<std::string> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path_, ignored))
-    if (entry.is_regular_file(ignored)) found.push_back(entry.path().string());
-  std::ranges::sort(found);
-  return found;
-}
 
 namespace {
 
@@ -135,7 +103,7 @@ int follow_job(pid_t child, int from, std::FILE* to, std::FILE* kept) {
   return status;
 }
 
-std::vector<Variable> debug_variables(const RunFolder& folder) {
+std::vector<Variable> debug_variables(const ScratchFolder& folder) {
   std::vector<Variable> list{{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", folder.path() + "/nccl.%h.%p.log"}};
   if (std::getenv("NCCL_DEBUG_SUBSYS") == nullptr)
     list.push_back({"NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS,COLL,BOOTSTRAP"});
@@ -144,7 +112,7 @@ std::vector<Variable> debug_variables(const RunFolder& folder) {
 
 }  // namespace
 
-Result<RunResult> run_job(const RunJob& job, const RunFolder& folder) {
+Result<RunResult> run_job(const RunJob& job, const ScratchFolder& folder) {
   auto* const to = job.to_stderr ? stderr : stdout;
   std::fflush(to);
   auto ends = make_ends(::isatty(::fileno(to)) != 0);
