@@ -143,8 +143,12 @@ class CollRun : private JobRun {
     session_->idle();
     progress_.clear();
     if (!measured) lose(measured.error());
+    {
+      const std::lock_guard lock(mutex_);
+      judge();
+    }
+    if (flags_.backend != "mpi") close_communicators([this] { backend_.reset(); });
     end_session();
-    judge();
     return finish();
   }
 

@@ -76,6 +76,7 @@ class MixedRun : private JobRun {
     if (!measured && interrupted() && measured.error().text.find("interrupted") != std::string::npos)
       end_now(kInterrupted);
     if (!measured) lose(measured.error());
+    if (on_gpus()) close_communicators([this] { lanes_.clear(); });
     end_session();
     return finish();
   }

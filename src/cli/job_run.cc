@@ -149,6 +149,13 @@ void JobRun::start_session() {
   guard_ = std::thread([this] { guard(); });
 }
 
+void JobRun::close_communicators(const std::function<void()>& close) {
+  session_->step("closing the communicators");
+  close();
+  session_->idle();
+  progress_.clear();
+}
+
 // A collective cannot be left from inside: when the run was interrupted, or another process of it ended, and
 // it does not end in order, what is there is written and the process ends. Launchers kill soon after they
 // ask, and Open MPI's kills all others once the first has ended: who writes nothing ends last.

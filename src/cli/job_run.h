@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,6 +55,9 @@ class JobRun {
   std::string place_text(int rank) const;
 
   void start_session();
+  // NCCL's communicators are let go before the report is written, with the limit of a step: NCCL can hang
+  // there, and what was measured must not be lost.
+  void close_communicators(const std::function<void()>& close);
   bool speaks() const { return place_.rank == 0 || (lost_ && lost_root_); }
   // What cannot be had here is waived, with the reason; all processes then end alike.
   int give_up(const Error& error);

@@ -53,6 +53,19 @@ RUN: FAKE_NCCL_FAULT=error topotune bench coll -b 4K -e 4K --no-log
 STATUS: 2
 EXPECT: coll.all_reduce 4096 bytes out of place: AllReduce of 4096 bytes on rank 0 (GPU0): NCCL 2.28.9: unhandled system error
 
+NAME: NCCL hangs when its communicators are let go: what was measured is written
+RUN: FAKE_NCCL_FAULT=hang-at-end topotune bench coll -b 4K -e 4K --time 0.001 -n 2 --no-log --limit 1
+STATUS: 2
+EXPECT: all right
+EXPECT: failed: rank 0 on
+EXPECT: 'closing the communicators' did not end within
+STDERR: hint:
+
+NAME: and an interruption ends it at once
+RUN: FAKE_NCCL_FAULT=hang-at-end timeout --preserve-status -k 9 -s TERM 4 topotune bench coll -b 4K -e 4K --time 0.001 -n 2 --no-log --limit 60
+STATUS: 130
+EXPECT: all right
+
 NAME: a GPU that is not there
 RUN: topotune bench coll 0 7
 STATUS: 3
