@@ -339,10 +339,14 @@ Outcome hosts_apart(const LogView& v) {
   if (!main->nranks || named != *main->nranks) return NotEvaluated{"host names of all ranks: not in the log"};
   if (static_cast<std::size_t>(*main->nnodes) <= names.size())
     return NotEvaluated{"boot ids of the hosts: not in a log; give their captures as a fleet"};
+  std::vector<std::string> ids;
+  for (const auto& setting : v.log.env)
+    if (setting.name == "NCCL_HOSTID") ids.push_back(printable(setting.value));
   return Findings{
       log_finding(v, "CONT07", fmt::format("{}", fmt::join(names, " ")),
                   fmt::format("{} nodes for {} hosts", names.size(), names.size()),
-                  fmt::format("NCCL counts {} nodes on {} host names", *main->nnodes, names.size()),
+                  fmt::format("NCCL counts {} nodes on {} host names{}{}", *main->nnodes, names.size(),
+                              ids.empty() ? "" : "; NCCL_HOSTID is ", fmt::join(ids, ", ")),
                   {{v.place({0, 0}), fmt::format("nNodes {}", *main->nnodes)}}, std::nullopt)};
 }
 

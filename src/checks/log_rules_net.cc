@@ -322,7 +322,11 @@ Outcome hosts_unreachable(const LogView& v) {
   const bool only_lo =
       !used.empty() && std::ranges::all_of(used, [](const std::string& u) { return u.starts_with("lo:"); });
   const bool bad_first = !used.empty() && is_unusable_interface(used[0]);
-  if (error == nullptr && !(only_lo && v.many_hosts())) return Clean{};
+  // Connections come after the bootstrap: "hosts" that have them over lo are one machine (NCCL_HOSTID).
+  const bool met = !v.log.edges.empty() || std::ranges::any_of(v.log.communicators, [](const auto& c) {
+    return c.nnodes.value_or(1) > 1 && c.init_seconds.has_value();
+  });
+  if (error == nullptr && !(only_lo && v.many_hosts() && !met)) return Clean{};
   std::vector<Evidence> evidence;
   if (error != nullptr) evidence.push_back(v.evidence(*error));
   if (!used.empty())

@@ -280,6 +280,29 @@ TEST(LogRules, AnInterfaceNameThatMatchesNothingIsNamed) {
       testing::HasSubstr("Docker"));
 }
 
+// Over lo two "hosts" can only be one machine, and then it is no fault; where they do not meet it is.
+TEST(LogRules, LoReachesNoOtherHostUnlessTheyMet) {
+  std::string text = line("a", 0, "Bootstrap: Using lo:127.0.0.1<0>");
+  for (int r = 0; r < 2; ++r)
+    text += line("a", 0, init_start(r, 2, 0)) + line("a", 0, nodes_of(r, 2, "2", 1, 0));
+  EXPECT_EQ(severity(diagnose(text), "LOG17"), Severity::error);
+  EXPECT_EQ(
+      find(diagnose(text + line("a", 0, "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0")), "LOG17"),
+      nullptr);
+}
+
+// What sets the ranks of one host apart is named, where the log tells it.
+TEST(LogRules, RanksOfOneHostThatCallThemselvesTwo) {
+  std::string text;
+  for (int r = 0; r < 2; ++r)
+    text += line("a", 0, init_start(r, 2, 0)) + line("a", 0, nodes_of(r, 2, "2", 1, 0)) +
+            line("a", 0, fmt::format("NCCL_HOSTID set by environment to own{}", r));
+  const auto diagnosis = diagnose(text);
+  const auto* found = find(diagnosis, "CONT07");
+  ASSERT_NE(found, nullptr);
+  EXPECT_THAT(found->observed, testing::HasSubstr("NCCL_HOSTID is own0, own1"));
+}
+
 // NVIDIA's RDMA plugin writes "enabled" in small letters; nothing says that GPUDirect is off.
 TEST(LogRules, GpuDirectThatIsEnabledIsNotDisabled) {
   const std::string enabled =
