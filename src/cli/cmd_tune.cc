@@ -55,7 +55,12 @@ class Run {
   }
   int failed(const Error& error) {
     idle();
-    return report(error);
+    return closing(report(error));
+  }
+  // All is written; the communicators are let go until this object goes.
+  int closing(int status) {
+    watchdog_.begin("closing the communicators", 60);
+    return status;
   }
 
   void hang(const std::string& what, double limit) {
@@ -214,7 +219,7 @@ class Run {
     }
     const auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
     if (const int status = write_result(globals_, text); status != kOk) return status;
-    return status_of(run_, "warn");
+    return closing(status_of(run_, "warn"));
   }
 
   // The table as a job would use it, beside a communicator that knows nothing of it.
@@ -290,7 +295,7 @@ class Run {
     if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
         status != kOk)
       return status;
-    return status_of(run_, "warn");
+    return closing(status_of(run_, "warn"));
   }
 
   const TuneOptions& o_;
