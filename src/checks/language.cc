@@ -134,12 +134,14 @@ std::optional<std::string> message(sv text, int depth) {
 // `own` is the catalogue's text in English, `translated` the same in the other language.
 void translate_text(std::string& text, sv own, sv translated, bool may_replace) {
   if (text.empty()) return;
-  if (text == own)
-    text = translated;
-  else if (auto better = message(text, kDepth); better && !is_prose(*better))  // not half of it
-    text = std::move(*better);
-  else if (may_replace && is_prose(text))
-    text = translated;
+  if (text != own) {
+    if (auto better = message(text, kDepth); better && !is_prose(*better)) {  // not half of it
+      text = std::move(*better);
+      return;
+    }
+    if (!may_replace || !is_prose(text)) return;
+  }
+  text = translated;
 }
 
 }  // namespace

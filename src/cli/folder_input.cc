@@ -70,7 +70,7 @@ bool is_folder(const std::string& path) {
 
 Result<FolderTexts> read_folder(const std::string& path) {
   std::error_code failed;
-  fs::directory_iterator(path, failed);
+  const fs::directory_iterator readable(path, failed);
   if (failed) return fail(Errc::denied, "cannot read the folder: {}", failed.message());
   FolderTexts out;
   std::size_t bytes = 0;

@@ -17,7 +17,6 @@ namespace {
 using model::Machine;
 using model::PciDevice;
 using model::PciKind;
-using model::Topology;
 
 const std::string kDevices = "/sys/bus/pci/devices/";
 constexpr std::size_t kMaxPciDevices = 20000;

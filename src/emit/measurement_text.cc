@@ -29,12 +29,10 @@ const char* colored(bool color, MeasureStatus status) {
 std::string where_of(const Measurement& m) {
   std::string src, dst, rest;
   for (const auto& p : m.params) {
-    if (p.name == "src")
+    if (p.name == "src" || p.name == "gpu")
       src = model::text_of(p.value);
     else if (p.name == "dst")
       dst = model::text_of(p.value);
-    else if (p.name == "gpu")
-      src = model::text_of(p.value);
     else if (p.name == "bytes")
       rest += " " + size_text(static_cast<double>(std::get<std::int64_t>(p.value)));
     else

@@ -404,9 +404,11 @@ class Drawing {
   void draw_chips(const PlacedGroup& placed, double from, double y) {
     const auto& nics = placed.group->nics;
     std::vector<double> ends(placed.columns, 0);
-    for (std::size_t i = 0; i < nics.size(); ++i)
-      ends[i % placed.columns] =
-          y + static_cast<double>(i / placed.columns) * (kChipHeight + kChipGap) + kChipHeight / 2;
+    const auto top_of = [&](std::size_t i) {
+      const std::size_t row = i / placed.columns;
+      return y + static_cast<double>(row) * (kChipHeight + kChipGap);
+    };
+    for (std::size_t i = 0; i < nics.size(); ++i) ends[i % placed.columns] = top_of(i) + kChipHeight / 2;
     for (std::size_t column = 0; column < placed.columns; ++column) {
       const double x = placed.x + static_cast<double>(column) * layout_.column() + 14;
       if (column >= placed.group->gpus.size() && ends[column] > 0)
@@ -414,7 +416,7 @@ class Drawing {
     }
     for (std::size_t i = 0; i < nics.size(); ++i) {
       const double x = placed.x + static_cast<double>(i % placed.columns) * layout_.column();
-      const double top = y + static_cast<double>(i / placed.columns) * (kChipHeight + kChipGap);
+      const double top = top_of(i);
       canvas_.line(x + 14, top + kChipHeight / 2, x + 24, top + kChipHeight / 2, {kWire, 1.8, ""});
       draw_nic(nics[i], {x + 24, top, layout_.column() - 30, kChipHeight});
     }

@@ -12,7 +12,6 @@ namespace {
 
 using model::Severity;
 using parse::Command;
-using parse::ConfigKind;
 using sv = std::string_view;
 
 // What numactl and taskset in front of a program say.

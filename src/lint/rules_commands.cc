@@ -10,9 +10,7 @@ namespace topotune::lint {
 
 namespace {
 
-using model::Severity;
 using parse::Command;
-using parse::ConfigKind;
 using sv = std::string_view;
 
 bool any_icontains(sv text, std::initializer_list<sv> words) {

@@ -11,7 +11,6 @@ namespace {
 
 using model::Severity;
 using parse::ConfigKind;
-using parse::Place;
 using parse::Setting;
 using sv = std::string_view;
 

@@ -10,7 +10,6 @@ namespace topotune::lint {
 
 namespace {
 
-using model::Severity;
 using parse::Command;
 using sv = std::string_view;
 

@@ -78,7 +78,8 @@ void scale_large(parse::MixedProfile& profile, double scale) {
 }
 
 double StreamPlan::due_of(std::size_t index) const {
-  return static_cast<double>(index / static_cast<std::size_t>(stream.burst)) * every_seconds;
+  const auto bursts = index / static_cast<std::size_t>(stream.burst);
+  return static_cast<double>(bursts) * every_seconds;
 }
 
 double StreamPlan::mean_bytes() const {

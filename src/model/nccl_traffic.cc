@@ -1,6 +1,7 @@
 #include "model/nccl_traffic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -230,7 +231,7 @@ void Traffic::finish() {
   for (const auto& [key, block] : over_powers_) spread_over_powers(key.first, key.second, block);
   for (const auto& [pair, bytes] : bytes_)
     if (bytes < 1.8e19)
-      if (const auto whole = static_cast<std::uint64_t>(bytes + 0.5); whole > 0)
+      if (const auto whole = static_cast<std::uint64_t>(std::round(bytes)); whole > 0)
         log_.traffic.push_back({pair, whole});
   if (!log_.traffic.empty()) log_.traffic_basis = "modelled";
 }

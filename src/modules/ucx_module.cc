@@ -10,7 +10,6 @@
 namespace {
 
 using topotune::ucx::Failure;
-using topotune::ucx::Pair;
 using topotune::ucx::Side;
 
 struct State {

@@ -266,12 +266,12 @@ bool looks_like_kernel_log(std::string_view text) {
   for (LineReader reader(text); reader.next() && stamps + others < 200;) {
     const auto line = trim(reader.line()).substr(0, 200);
     if (line.empty() || line.starts_with("-- ")) continue;
-    if (has_kernel_stamp(line))
+    const bool syslog = is_syslog_line(line);
+    // Lost carriers: of systemd-networkd and NetworkManager.
+    if (has_kernel_stamp(line) || (syslog && has(line, "ost carrier")))
       ++stamps;
-    else if (!is_syslog_line(line))
+    else if (!syslog)
       ++others;
-    else if (has(line, "ost carrier"))
-      ++stamps;  // of systemd-networkd and NetworkManager
   }
   return stamps > others;
 }

@@ -80,7 +80,7 @@ int instance_of(State& state, std::optional<std::uint64_t> pointer, int nranks) 
   made.pointer = pointer;
   made.nranks = nranks;
   made.initialised = true;
-  state.instances.push_back(std::move(made));
+  state.instances.push_back(made);
   const int index = static_cast<int>(state.instances.size() - 1);
   site->instances.push_back(index);
   return site->current = index;
