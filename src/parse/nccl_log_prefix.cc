@@ -133,17 +133,16 @@ std::string_view trim_message_end(std::string_view text) {
   while (!text.empty()) {
     const char c = text.back();
     if (is_digit(c) || (c >= 'A' && c <= 'Z')) break;  // nearly every line
-    if (is_space(c) || c == '\0' || c == '\x1b') {
-      text.remove_suffix(1);
-    } else if (text.ends_with("**")) {
-      text.remove_suffix(2);
-    } else if (c == 'm' && text.ends_with("\x1b[0m")) {
-      text.remove_suffix(4);
-    } else if ((c == '*' && text.size() == 1) || (c == '`' && std::ranges::count(text, '`') == 1)) {
-      text.remove_suffix(1);  // of Markdown
-    } else {
-      break;
-    }
+    std::size_t end = 0;
+    if (text.ends_with("**"))
+      end = 2;
+    else if (c == 'm' && text.ends_with("\x1b[0m"))
+      end = 4;
+    else if (is_space(c) || c == '\0' || c == '\x1b' || (c == '*' && text.size() == 1) ||  // of Markdown:
+             (c == '`' && std::ranges::count(text, '`') == 1))
+      end = 1;
+    if (end == 0) break;
+    text.remove_suffix(end);
   }
   return text;
 }

@@ -14,7 +14,6 @@ namespace {
 using checks::version_at_least;
 using model::Action;
 using model::ActionBasis;
-using model::ActionKind;
 
 constexpr std::string_view kUnset = "unset-";
 

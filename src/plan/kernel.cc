@@ -15,7 +15,6 @@ using model::Action;
 using model::ActionBasis;
 using model::ActionKind;
 using model::ActionRisk;
-using model::ActionScope;
 
 // The rule's impact is the reason; its reference the source.
 Action for_finding(Action action, const model::Finding& finding) {

@@ -10,7 +10,6 @@ namespace topotune::plan {
 namespace {
 
 using model::ActionKind;
-using model::ActionRisk;
 using model::ActionScope;
 
 int priority_of(int dscp) { return dscp >> 3; }  // the NICs' and switches' default map

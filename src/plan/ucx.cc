@@ -10,7 +10,6 @@ namespace topotune::plan {
 
 namespace {
 
-using model::ActionKind;
 
 bool has_ucx_plugin(const Draft& draft) {
   const auto& plugins = draft.machine().nccl_plugins;
