@@ -57,7 +57,7 @@ class Run {
     idle();
     return closing(report(error));
   }
-  // All is written; the communicators are let go until this object goes.
+  // Nothing is left to write; the communicators are let go on the way out, under the watchdog.
   int closing(int status) {
     watchdog_.begin("closing the communicators", 60);
     return status;
@@ -108,7 +108,7 @@ class Run {
     tune::BackendMeasurer checker(m.levels, m.backends(), m.steering.get(), plan.measurer);
     verify(outcome, m, checker);
     idle();
-    return finish(outcome, m);
+    return closing(finish(outcome, m));
   }
 
   double left() const { return o_.budget - (measure::monotonic_seconds() - start_); }
@@ -219,7 +219,7 @@ class Run {
     }
     const auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
     if (const int status = write_result(globals_, text); status != kOk) return status;
-    return closing(status_of(run_, "warn"));
+    return status_of(run_, "warn");
   }
 
   // The table as a job would use it, beside a communicator that knows nothing of it.
@@ -251,7 +251,7 @@ class Run {
                      (*machine)->steering->last().applied)});
     if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && !interrupted())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
-    return finish_columns(**machine, *columns, "tune", "default", "tuned");
+    return closing(finish_columns(**machine, *columns, "tune", "default", "tuned"));
   }
 
   // A job with and without the profiler's events, in one process.
@@ -270,7 +270,7 @@ class Run {
                                    options);
     const auto columns =
         tune::compare_switched(measurer, compare_options(plan, 21), {0, {}}, {1, {}}, hooks_);
-    return finish_columns(m, columns, "profiler", "off", "on");
+    return closing(finish_columns(m, columns, "profiler", "off", "on"));
   }
 
   tune::CompareOptions compare_options(const TunePlan& plan, int pairs) const {
@@ -295,7 +295,7 @@ class Run {
     if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
         status != kOk)
       return status;
-    return closing(status_of(run_, "warn"));
+    return status_of(run_, "warn");
   }
 
   const TuneOptions& o_;

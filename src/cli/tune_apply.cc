@@ -17,8 +17,6 @@ std::string variable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-constexpr const char* kOfNode = "node:";  // as the plugin reads it
-
 // nothing: not known.
 std::optional<bool> several_nodes(const std::optional<launch::Rank>& rank) {
   if (!rank || !rank->size || !rank->local_size) return std::nullopt;
@@ -27,17 +25,16 @@ std::optional<bool> several_nodes(const std::optional<launch::Rank>& rank) {
 
 // TOPOTUNE_TUNER_HASH. What this node reads from its own file says nothing of other nodes, so that only the
 // job's own variable lets ranks on several nodes use a table.
-Result<std::string> hash_for(const TuningTable& loaded, bool fits, const std::optional<launch::Rank>& rank,
+Result<std::string> hash_for(const TuningTable& loaded, bool fits, std::optional<bool> several,
                              std::vector<std::string>& notes) {
-  const auto several = several_nodes(rank);
   const auto whole_job = variable("TOPOTUNE_TUNER_HASH");
-  if (whole_job.empty() || whole_job.starts_with(kOfNode)) {
+  if (whole_job.empty() || whole_job.starts_with(tune::kHashOfNode)) {
     if (several.value_or(false))
       notes.push_back(
           fmt::format("several nodes: NCCL decides as ever, unless TOPOTUNE_TUNER_HASH={} is set for "
                       "all ranks where the job is submitted",
                       loaded.hash));
-    return kOfNode + loaded.hash;
+    return std::string(tune::kHashOfNode) + loaded.hash;
   }
   const auto refuse = [](std::string why) {
     return tl::unexpected(
@@ -69,9 +66,10 @@ Result<std::vector<launch::EnvironmentChange>> tuned_changes(const std::string& 
   const auto plugin = find_plugin("", "libnccl-tuner-topotune.so");
   if (!plugin) return tl::unexpected(plugin.error());
   const auto machine = tune::machine_fingerprint();
-  const bool fits = machine == loaded->table.machine ||
-                    variable("TOPOTUNE_TUNER_ACCEPT").find("machine") != std::string::npos;
-  const auto hash = hash_for(*loaded, fits, rank, notes);
+  const bool fits =
+      machine == loaded->table.machine || tune::accepts(variable("TOPOTUNE_TUNER_ACCEPT"), "machine");
+  const auto several = several_nodes(rank);
+  const auto hash = hash_for(*loaded, fits, several, notes);
   if (!hash) return tl::unexpected(hash.error());
   std::vector<launch::EnvironmentChange> out{
       {"NCCL_TUNER_PLUGIN", *plugin}, {"TOPOTUNE_TUNER_TABLE", loaded->path}, {"TOPOTUNE_TUNER_HASH", *hash}};
@@ -85,7 +83,7 @@ Result<std::vector<launch::EnvironmentChange>> tuned_changes(const std::string& 
     if (const auto value = variable(name); !value.empty())
       notes.push_back(fmt::format("{}={} narrows what the table may choose", name, printable(value)));
   // Without the table what it sets is of no use.
-  if (hash->starts_with(kOfNode) && several_nodes(rank).value_or(false)) return out;
+  if (several.value_or(false) && hash->starts_with(tune::kHashOfNode)) return out;
   for (const auto& setting : loaded->table.settings) {
     const auto value = variable(setting.name);
     if (value.empty() || value == std::to_string(setting.value))

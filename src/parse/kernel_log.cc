@@ -266,12 +266,12 @@ bool looks_like_kernel_log(std::string_view text) {
   for (LineReader reader(text); reader.next() && stamps + others < 200;) {
     const auto line = trim(reader.line()).substr(0, 200);
     if (line.empty() || line.starts_with("-- ")) continue;
-    const bool syslog = is_syslog_line(line);
-    // Lost carriers: of systemd-networkd and NetworkManager.
-    if (has_kernel_stamp(line) || (syslog && has(line, "ost carrier")))
-      ++stamps;
-    else if (!syslog)
+    // Lost carriers are told by systemd-networkd and NetworkManager.
+    const bool kernels = has_kernel_stamp(line);
+    if (!kernels && !is_syslog_line(line))
       ++others;
+    else if (kernels || has(line, "ost carrier"))
+      ++stamps;
   }
   return stamps > others;
 }

@@ -10,7 +10,6 @@ namespace topotune::plan {
 
 namespace {
 
-
 bool has_ucx_plugin(const Draft& draft) {
   const auto& plugins = draft.machine().nccl_plugins;
   return plugins && std::ranges::any_of(*plugins, [](const std::string& name) {

@@ -14,8 +14,6 @@ namespace topotune::plugins {
 
 namespace {
 
-constexpr const char* kOfNode = "node:";
-
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -43,16 +41,12 @@ std::string read_file(const std::string& path, std::string& wrong) {
   return out;
 }
 
-bool accepts(const TunerSettings& settings, const char* what) {
-  return settings.accept.find(what) != std::string::npos;
-}
-
 // Why a readable table is not for this process.
 std::string foreign(const tune::Table& table, const TunerSettings& settings, const std::string& nccl) {
-  if (!accepts(settings, "nccl") && table.nccl != nccl)
+  if (!tune::accepts(settings.accept, "nccl") && table.nccl != nccl)
     return "it was measured with NCCL " + table.nccl + ", this is " +
            (nccl.empty() ? "an unknown version" : nccl);
-  if (accepts(settings, "machine")) return "";
+  if (tune::accepts(settings.accept, "machine")) return "";
   const auto machine = tune::machine_fingerprint(settings.root);
   if (table.machine == machine) return "";
   return "it was measured on " + table.machine + ", this machine has " +
@@ -65,8 +59,8 @@ TunerSettings TunerSettings::from_environment() {
   TunerSettings out;
   out.table = variable("TOPOTUNE_TUNER_TABLE");
   if (const auto hash = variable("TOPOTUNE_TUNER_HASH"); !hash.empty()) {
-    out.whole_job = hash.compare(0, std::strlen(kOfNode), kOfNode) != 0;
-    out.hash = out.whole_job ? hash : hash.substr(std::strlen(kOfNode));
+    out.whole_job = !hash.starts_with(tune::kHashOfNode);
+    out.hash = out.whole_job ? hash : hash.substr(tune::kHashOfNode.size());
   }
   out.accept = variable("TOPOTUNE_TUNER_ACCEPT");
   out.root = variable("TOPOTUNE_TUNER_ROOT");

@@ -118,11 +118,10 @@ class Search {
       const auto costs = m_.costs(r.cell, level);
       if (!costs) return r.failed = costs.error().text, out;
       if (level == 0) r.default_choice = costs->chosen;
+      std::size_t at = 0;
       for (int a = 0; a < costs->algorithms; ++a) {
         for (int p = 0; p < costs->protocols; ++p) {
-          if (costs->microseconds[static_cast<std::size_t>(a) * static_cast<std::size_t>(costs->protocols) +
-                                  static_cast<std::size_t>(p)] < 0)
-            continue;
+          if (costs->microseconds[at++] < 0) continue;
           const Candidate c{level, {a, p, 0}};
           const auto& seen = seen_[key_of(r.cell.collective, c)];
           const auto bytes = static_cast<double>(r.cell.bytes);

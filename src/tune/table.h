@@ -97,6 +97,14 @@ std::string write_table(const Table& table);
 std::uint64_t hash_of(std::string_view text);
 std::string hash_text(std::uint64_t hash);  // 16 hexadecimal digits
 
+// In front of a hash in TOPOTUNE_TUNER_HASH: this node read it from its own file, which says nothing of
+// others.
+inline constexpr std::string_view kHashOfNode = "node:";
+// Whether TOPOTUNE_TUNER_ACCEPT says that another "machine" or "nccl" than the table's is fine.
+inline bool accepts(std::string_view list, std::string_view what) {
+  return list.find(what) != std::string_view::npos;
+}
+
 const char* name_of(Collective collective);  // "all_reduce"
 std::optional<Collective> collective_from(
     std::string_view name);                 // also "AllReduce", "allreduce", "all-reduce"
