@@ -5,13 +5,8 @@
 set -u
 out=${1:?usage: equal_two_gpus.sh OUTPUT_FOLDER}
 here=$(cd "$(dirname "$0")" && pwd)
-bin=${BIN:-$here}
-tt=$bin/topotune
-export NCCL_NVLS_ENABLE=0 TOPOTUNE_MODULES=$bin
 . "$here/lib.sh"
-find_nccl
-mkdir -p "$out"
-log=$out/log.txt
+set_up "$out"
 # One region that no size of the run meets: the second communicator follows NCCL's own choice.
 head=$'topotune-tuning-table 1\nmachine 2x10de:2335\nnccl 2.28.9\n'
 region='region all_reduce 64 65 2 1 Ring LL * 1.1 1.0 1.2'

@@ -18,9 +18,7 @@ log=$out/mixed.txt
 : >"$log"
 
 python=
-for one in python3 /opt/torch/.venv/bin/python3; do
-  "$one" -c 'import torch' 2>/dev/null && { python=$one; break; }
-done
+python3 -c 'import torch' 2>/dev/null && python=python3
 . "$here/lib.sh"
 nccl_on_path
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What the profiler plugin costs on a machine with two GPUs, in one call of under two minutes: profiler_overhead switches
 # its events off and on between short blocks of one job (small all-reduces alone, and training steps), beside the same with
-# nothing switched, and without timed kernels; profiler_calls says what happens inside the plugin alone.
+# nothing switched, and with timed kernels; profiler_calls says what happens inside the plugin alone.
 # Beside this script, or in the folder BIN: profiler_overhead, profiler_calls, libnccl-profiler-topotune.so. OLD: another
 # build of the plugin, for profiler_calls. Writes report.txt, overhead.json.gz and kernels.json.gz to the folder $1.
 # NVLink multicast stays off.

@@ -7,28 +7,14 @@
 set -u
 out=${1:?usage: tune_two_gpus.sh OUTPUT_FOLDER}
 here=$(cd "$(dirname "$0")" && pwd)
-bin=${BIN:-$here}
-tt=$bin/topotune
-mkdir -p "$out"
-log=$out/log.txt
-: >"$log"
-say() { echo "$*" | tee -a "$log"; }
 . "$here/lib.sh"
-# Each command has a limit of its own, and its line goes to the terminal, too.
-clock() { # clock SECONDS COMMAND...: runs it, with its status and its wall time in the log
-  local limit=$1 start end status
+set_up "$out"
+say() { echo "$*" | tee -a "$log"; }  # to the terminal, too
+within() { # within SECONDS COMMAND...: as clock, with a limit of its own
+  local limit=$1
   shift
-  say "\$ $*"
-  start=$(date +%s.%N)
-  timeout -k 5 "$limit" "$@" >>"$log" 2>&1
-  status=$?
-  end=$(date +%s.%N)
-  say "-- status $status, $(python3 -c "print(round($end - $start, 1))" 2>/dev/null || echo '?') s"
-  return $status
+  clock "$@"
 }
-export NCCL_NVLS_ENABLE=0
-export TOPOTUNE_MODULES=$bin
-find_nccl
 {
   date -u +%FT%TZ
   uname -sr
@@ -44,10 +30,10 @@ sizes=${SIZES:-1K:1G} small=${SMALL_SIZES:-1K:4M}
 ops=all_reduce,all_gather,reduce_scatter,all_to_all,broadcast
 
 # (a) The table, within two minutes.
-clock 150 "$tt" tune --collectives $ops --sizes $sizes --budget 115 --out "$table" -v --json -o "$out/tune.json"
+within 150 "$tt" tune --collectives $ops --sizes $sizes --budget 115 --out "$table" -v --json -o "$out/tune.json"
 if [ ! -s "$table" ]; then
   say "no table was written; NCCL's own words:"
-  NCCL_DEBUG=INFO clock 60 "$tt" tune --collectives all_reduce --sizes 1M,64M --budget 20 -v
+  NCCL_DEBUG=INFO within 60 "$tt" tune --collectives all_reduce --sizes 1M,64M --budget 20 -v
   exit 1
 fi
 grep -v ^raw "$table" >>"$log"
@@ -73,30 +59,30 @@ END
 }
 
 # (b) Default, control and table in fresh communicators, and sizes in between against the model; then streams alone.
-clock 125 "$tt" tune --check "$table" --collectives $ops --sizes $sizes --held-back --budget 100 --json -o "$out/check.json"
+within 125 "$tt" tune --check "$table" --collectives $ops --sizes $sizes --held-back --budget 100 --json -o "$out/check.json"
 columns "$out/check.json"
-clock 60 "$tt" tune --check "$table" --collectives $ops --sizes $small --mode stream --budget 40 --json -o "$out/stream.json"
+within 60 "$tt" tune --check "$table" --collectives $ops --sizes $small --mode stream --budget 40 --json -o "$out/stream.json"
 columns "$out/stream.json"
 [ "${2:-}" = all ] || { gzip -f "$out"/*.json; exit 0; }
 
 # (c) The profiler's price between calls; that of training steps: profiler_two_gpus.sh.
-clock 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 40 --json -o "$out/overhead.json"
+within 60 "$tt" tune --overhead "$bin/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K:1M --pairs 101 --budget 40 --json -o "$out/overhead.json"
 newest=$(ls -t /dev/shm/topotune-profile-*.ttprof 2>/dev/null | head -n 1)
-[ -n "$newest" ] && cp "$newest" "$out/rank.ttprof" && clock 20 "$tt" log "$newest"
+[ -n "$newest" ] && cp "$newest" "$out/rank.ttprof" && within 20 "$tt" log "$newest"
 
 # (d) A job that names the environment plugin and the table alone, proved by its log; what it does, tuned.
 printf 'NCCL_ENV_PLUGIN=%s\nTOPOTUNE_TUNER_TABLE=%s\n' "$bin/libnccl-env-topotune.so" "$(realpath "$table")" >/tmp/nccl.conf
 NCCL_CONF_FILE=/tmp/nccl.conf NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING,COLL timeout 90 \
   torchrun --nproc-per-node=2 "$here/allreduce.py" >/tmp/job.log 2>&1
 grep -h -e 'topotune' -e 'CTAS' -e 'env plugin' /tmp/job.log | head -n 20 >>"$log"
-clock 20 "$tt" verify --log /tmp/job.log
-clock 60 "$tt" tune --from /tmp/job.log --budget 30 --out "$out/job.table"
+within 20 "$tt" verify --log /tmp/job.log
+within 60 "$tt" tune --from /tmp/job.log --budget 30 --out "$out/job.table"
 
 # Not healthy: the job must run as if there were no plugin.
 rm -f /dev/shm/topotune-profile-*.ttprof
 sed 's/^nccl .*/nccl 2.1.0/' "$table" >/tmp/foreign.table
-clock 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 6
+within 30 "$tt" tune --check /tmp/foreign.table --collectives all_reduce --sizes 1M --pairs 6
 head -c 300 "$table" >/tmp/cut.table
-clock 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 6
+within 30 "$tt" tune --check /tmp/cut.table --collectives all_reduce --sizes 1M --pairs 6
 gzip -f "$out"/*.json 2>/dev/null
 ls -l "$out"
