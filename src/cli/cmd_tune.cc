@@ -29,19 +29,29 @@ class Run {
     run_.date = utc_now();
     run_.command = command_line();
     hooks_.now = measure::monotonic_seconds;
-    hooks_.stop = interrupted;
+    hooks_.stop = [this] { return stopped(); };
     hooks_.progress = [this](const std::string& what) { step(what); };
   }
 
   int go() {
+    const int status = run();
+    machine_.reset();
+    return status;
+  }
+
+ private:
+  int run() {
     end_in_order_on_interrupt();
     const auto plan = plan_of(o_);
     if (!plan) return report(plan.error());
+    step("meeting the other processes");
+    auto job = meet_tune_job(o_.job);
+    if (!job) return failed(job.error());
+    job_ = std::move(*job);
     if (!o_.overhead.empty()) return overhead(*plan);
     return o_.check.empty() ? tune(*plan) : check(*plan);
   }
 
- private:
   void step(const std::string& what) {
     watchdog_.begin(what, 60);
     progress_(what);
@@ -53,10 +63,16 @@ class Run {
   void say(const std::string& text) {
     if (!globals_.quiet) fmt::print(stderr, "topotune: {}\n", text);
   }
+  // All processes end; the first one speaks, or those that lost it.
   int failed(const Error& error) {
     idle();
-    return closing(report(error));
+    const bool alone = !job_.peers || job_.peers->size() == 1;
+    if (!alone) job_.peers->fail_all(error);
+    if (alone || job_.leads() || error.text.find(job_.peers->at(0).to_string() + " ended") == 0)
+      return closing(report(error));
+    return closing(kError);
   }
+  bool stopped() const { return interrupted() || (machine_ && machine_->crew && machine_->crew->stopped()); }
   // Nothing is left to write; the communicators are let go on the way out, under the watchdog.
   int closing(int status) {
     watchdog_.begin("closing the communicators", 60);
@@ -72,27 +88,75 @@ class Run {
   }
 
   void describe(const TuneMachine& m) {
-    run_.machine = {{"gpus", fmt::format("{} x {}", m.gpus.size(), m.gpus.front()->name)},
+    run_.machine = {{"gpus", fmt::format("{} x {}", m.ranks(), m.gpus.front()->name)},
                     {"fingerprint", tune::machine_fingerprint()},
                     {"nccl", m.library.version_text()},
                     {"cuda_driver", m.machine->driver.version_text()}};
+    if (job_.peers->size() == 1) return;
+    std::vector<std::string> hosts;
+    for (const auto& peer : job_.peers->all())
+      if (std::ranges::find(hosts, peer.host) == hosts.end()) hosts.push_back(peer.host);
+    run_.machine.emplace_back("processes", std::to_string(job_.peers->size()));
+    run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
+    run_.machine.emplace_back("nodes", std::to_string(m.nodes()));
   }
 
-  std::vector<tune::Level> levels() const {
+  // The machine, when this process decides; the status of the others, when they have followed to the end.
+  std::optional<int> open(const MachineRequest& request) {
+    auto machine = open_tune_machine(job_, request, hooks_.progress);
+    if (!machine) return failed(machine.error());
+    machine_ = std::move(*machine);
+    if (job_.leads()) return std::nullopt;
+    const auto followed = follow_the_leader(*machine_, request, [this](const std::string& what) {
+      what.empty() ? watchdog_.end() : watchdog_.begin(what, 90);
+    });
+    if (!followed) return failed(followed.error());
+    return closing(interrupted() ? kInterrupted : kOk);
+  }
+  MachineRequest request(const TunePlan& plan, std::vector<tune::Level> levels) const {
+    MachineRequest out;
+    out.gpus = o_.gpus, out.gpus_per_process = o_.gpus_per_process;
+    out.levels = std::move(levels), out.buffer_bytes = plan.most_bytes();
+    out.stop = [] { return interrupted(); };
+    return out;
+  }
+
+  // The settings of a table that is added to are those of the whole job.
+  std::vector<tune::Level> levels(const std::optional<tune::Table>& other) const {
     std::vector<tune::Level> out{{}};
+    if (other) {
+      if (const auto ctas = ctas_of(*other)) out.push_back({ctas});
+      return out;
+    }
     for (const int ctas : {32, 48, 64})
       if (ctas <= o_.sm_budget) out.push_back({ctas});
     return out;
   }
 
+  static std::optional<int> ctas_of(const tune::Table& table) {
+    for (const auto& s : table.settings)
+      if (s.name == "NCCL_MIN_CTAS") return s.value;
+    return std::nullopt;
+  }
+
   int tune(const TunePlan& plan) {
+    std::optional<tune::Table> other;
+    if (!o_.add.empty()) {
+      auto loaded = load_tuning_table(o_.add);
+      if (!loaded) return failed(loaded.error());
+      other = std::move(loaded->table);
+    }
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, ""); !ok) return failed(ok.error());
-    auto machine = open_tune_machine({o_.gpus, levels(), plan.most_bytes(), *plugin, {}}, hooks_.progress);
-    if (!machine) return failed(machine.error());
-    auto& m = **machine;
+    auto asked = request(plan, levels(other));
+    asked.plugin = *plugin;
+    if (const auto ended = open(asked)) return *ended;
+    auto& m = *machine_;
     describe(m);
+    if (other) {
+      if (const auto fits = fits_into(*other, m); !fits) return failed(fits.error());
+    }
     tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
     tune::SearchOptions search;
     search.cells = plan.cells;
@@ -102,7 +166,8 @@ class Run {
     TuneOutcome outcome;
     outcome.search = tune::search(measurer, search, hooks_);
     outcome.scores = tune::score_levels(outcome.search, m.levels, search);
-    outcome.level = tune::best_level(outcome.scores);
+    outcome.level = other ? m.levels.size() - 1 : tune::best_level(outcome.scores);
+    if (other) outcome.table = std::move(*other);
     prove(outcome, m, plan, search);
     table_of(outcome, m, plan.reach);
     tune::BackendMeasurer checker(m.levels, m.backends(), m.steering.get(), plan.measurer);
@@ -138,35 +203,70 @@ class Run {
                                     tune::name_of(p->cell.collective), p->cell.bytes, p->after.worst()));
     const auto refused = tune::refusal(outcome.proved);
     if (refused.empty()) return;
+    if (!o_.add.empty()) {
+      run_.judgements.push_back(
+          {model::Severity::warn, "run",
+           fmt::format(
+               "{} thread blocks, which {} sets, are too many for these communicators: {}. Tune those "
+               "that it was made for with --sm-budget 24, and add these again",
+               blocks, printable(o_.add), refused)});
+      return;
+    }
     m.notes.push_back(fmt::format("{} thread blocks: {}: not taken", blocks, refused));
     prove_level(0, 0.9 * left());
   }
 
+  // Whether the job that uses the table can be this one, too.
+  Result<void> fits_into(const tune::Table& table, const TuneMachine& m) const {
+    const auto differs = [&](const std::string& what, const std::string& theirs, const std::string& here) {
+      return tl::unexpected(Error{Errc::unsupported,
+                                  fmt::format("it was measured with {} {}, this is {}", what, theirs, here),
+                                  o_.add,
+                                  {},
+                                  {},
+                                  "a table is for one kind of machine and one NCCL: tune all of it again"});
+    };
+    if (table.nccl != m.library.version_text()) return differs("NCCL", table.nccl, m.library.version_text());
+    if (table.machine != fingerprint()) return differs("GPUs", table.machine, fingerprint());
+    const auto ctas = ctas_of(table);
+    if (m.levels.back().ctas != ctas)
+      return fail(Errc::unsupported, "communicators with {} thread blocks, as {} sets, could not be made: {}",
+                  ctas.value_or(0), o_.add, m.notes.empty() ? "" : m.notes.back());
+    return {};
+  }
+
+  static std::string fingerprint() {
+    const auto text = tune::machine_fingerprint();
+    return text.empty() ? "unknown" : text;
+  }
+
   void table_of(TuneOutcome& outcome, const TuneMachine& m, double reach) {
     auto& table = outcome.table;
-    const auto fingerprint = tune::machine_fingerprint();
-    table.machine = fingerprint.empty() ? "unknown" : fingerprint;
+    table.machine = fingerprint();
     table.nccl = m.library.version_text();
     table.created = run_.date;
     table.tool = "topotune-" TOPOTUNE_VERSION;
-    if (const auto& ctas = m.levels[outcome.level].ctas) {
+    if (const auto& ctas = m.levels[outcome.level].ctas; ctas && o_.add.empty()) {
       table.settings.push_back({"NCCL_MIN_CTAS", *ctas});
       table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
     }
-    const int ranks = m.groups.front()->ranks();
-    table.regions = tune::regions_of(tune::answers_of(outcome.proved.proofs), ranks, 1, reach);
+    const auto ranks = static_cast<std::uint32_t>(m.ranks()), nodes = m.nodes();
+    const auto here = [&](const auto& line) { return line.ranks == ranks && line.nodes == nodes; };
+    std::erase_if(table.regions, here), std::erase_if(table.raw, here);
+    const auto regions = tune::regions_of(tune::answers_of(outcome.proved.proofs), ranks, nodes, reach);
+    table.regions.insert(table.regions.end(), regions.begin(), regions.end());
     for (const auto& p : outcome.proved.proofs) {
       if (!p.proved) continue;
-      const auto n = static_cast<std::uint32_t>(ranks);
-      table.raw.push_back({p.cell.collective, p.cell.bytes, n, 1, false, p.after.standard});
-      table.raw.push_back({p.cell.collective, p.cell.bytes, n, 1, true, p.after.tuned});
+      table.raw.push_back({p.cell.collective, p.cell.bytes, ranks, nodes, false, p.after.standard});
+      table.raw.push_back({p.cell.collective, p.cell.bytes, ranks, nodes, true, p.after.tuned});
     }
   }
 
   // Every choice of the table once with data that are compared; a wrong one takes its region out.
   void verify(TuneOutcome& outcome, const TuneMachine& m, tune::BackendMeasurer& measurer) {
+    const auto ranks = static_cast<std::uint32_t>(m.ranks()), nodes = m.nodes();
     std::erase_if(outcome.table.regions, [&](const tune::Region& region) {
-      if (interrupted()) return false;
+      if (stopped() || region.ranks != ranks || region.nodes != nodes) return false;
       for (const auto& cell : outcome.proved.proofs) {
         if (cell.cell.collective != region.collective || cell.cell.bytes < region.from ||
             cell.cell.bytes > region.to)
@@ -176,7 +276,7 @@ class Run {
         model::Measurement v;
         v.name = fmt::format("tune.verify.{}", tune::name_of(cell.cell.collective));
         v.params = {{"bytes", static_cast<std::int64_t>(cell.cell.bytes)},
-                    {"ranks", static_cast<std::int64_t>(m.groups.front()->ranks())},
+                    {"ranks", static_cast<std::int64_t>(m.ranks())},
                     {"choice", tune::text_of(region.choice)}};
         v.unit = "ratio";
         v.verified = right && *right;
@@ -208,17 +308,27 @@ class Run {
     if (all_failed) {
       const auto why = outcome.search.cells.empty() ? std::string("no cell was measured")
                                                     : outcome.search.cells.front().failed;
-      if (!interrupted())
+      if (!stopped())
         return report(Error{Errc::unsupported, "tune: nothing could be measured: " + why, {}, {}, {}, {}});
     }
-    if (!o_.out.empty() && !all_failed) {
+    const auto& lost = m.crew->lost();
+    if (!o_.out.empty() && !all_failed && !lost) {
       const auto text = tune::write_table(outcome.table);
       if (const auto written = write_whole_file(o_.out, text); !written) return report(written.error());
       say(fmt::format("{}: {} regions, hash {}", printable(o_.out), outcome.table.regions.size(),
                       tune::hash_text(tune::hash_of(text))));
     }
-    const auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
-    if (const int status = write_result(globals_, text); status != kOk) return status;
+    auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
+    for (const auto& j : run_.judgements)
+      if (!globals_.json && j.severity != model::Severity::info)
+        text += fmt::format("{}: {}\n", j.subject, j.text);
+    return ended(m, write_result(globals_, text));
+  }
+
+  // Of a run whose result was written with `status`.
+  int ended(const TuneMachine& m, int status) const {
+    if (status != kOk) return status;
+    if (m.crew->lost()) return report(*m.crew->lost()), kError;
     return status_of(run_, "warn");
   }
 
@@ -229,29 +339,29 @@ class Run {
     const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
     if (!plugin) return failed(plugin.error());
     if (auto ok = prepare_environment(*plugin, o_.check); !ok) return failed(ok.error());
-    tune::Level tuned;
-    for (const auto& s : table->table.settings)
-      if (s.name == "NCCL_MIN_CTAS") tuned.ctas = s.value;
-    auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), *plugin, {}}, hooks_.progress);
-    if (!machine) return failed(machine.error());
+    const tune::Level tuned{ctas_of(table->table)};
+    auto asked = request(plan, {{}});
+    asked.plugin = *plugin, asked.table = table->hash;
+    if (job_.peers->size() > 1) ::setenv("TOPOTUNE_TUNER_HASH", table->hash.c_str(), 1);
+    if (const auto ended = open(asked)) return *ended;
+    auto& m = *machine_;
     // A plugin that is off would compare the default with itself; of a table without regions the settings
     // remain.
-    const auto said = (*machine)->steering->said();
+    const auto said = m.steering->said();
     const bool empty = table->table.regions.empty() && said.find("has nothing for") != std::string::npos;
     if (!empty && said.find("tuner: table") == std::string::npos)
       return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
-    FreshGroups groups(**machine, tuned, plan.most_bytes(), plan.measurer, true);
+    FreshGroups groups(m, tuned, plan.most_bytes(), plan.measurer, true);
     const auto columns = tune::compare_instances(groups, compare_options(plan, 24), hooks_);
     if (!columns) return failed(columns.error());
     run_.judgements.push_back({model::Severity::info, "communicators",
                                fmt::format("{} were made, in {:.1f} s", groups.made(), groups.seconds())});
-    run_.judgements.push_back(
-        {model::Severity::info, "plugin",
-         fmt::format("{}; {} decisions came from the table", (*machine)->steering->said(),
-                     (*machine)->steering->last().applied)});
-    if ((*machine)->steering->last().applied == 0 && !table->table.regions.empty() && !interrupted())
+    run_.judgements.push_back({model::Severity::info, "plugin",
+                               fmt::format("{}; {} decisions came from the table", m.steering->said(),
+                                           m.steering->last().applied)});
+    if (m.steering->last().applied == 0 && !table->table.regions.empty() && !stopped())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
-    return closing(finish_columns(**machine, *columns, "tune", "default", "tuned"));
+    return closing(finish_columns(m, *columns, "tune", "default", "tuned"));
   }
 
   // A job with and without the profiler's events, in one process.
@@ -260,9 +370,10 @@ class Run {
     if (!profiler) return failed(profiler.error());
     if (auto ok = prepare_environment("", ""); !ok) return failed(ok.error());
     ::setenv("NCCL_PROFILER_PLUGIN", profiler->c_str(), 1);
-    auto machine = open_tune_machine({o_.gpus, {{}}, plan.most_bytes(), {}, *profiler}, hooks_.progress);
-    if (!machine) return failed(machine.error());
-    auto& m = **machine;
+    auto asked = request(plan, {{}});
+    asked.profiler = *profiler;
+    if (const auto ended = open(asked)) return *ended;
+    auto& m = *machine_;
     auto options = plan.measurer;
     options.table_levels = {1};
     options.mode = tune::LaunchMode::stream;
@@ -285,21 +396,20 @@ class Run {
                      const std::string& left, const std::string& right) {
     idle();
     describe(m);
-    run_.interrupted = interrupted();
+    run_.interrupted = stopped();
     run_.seconds = measure::monotonic_seconds() - start_;
-    add_results(run_, columns, name, m.groups.front()->ranks(), o_.mode);
+    add_results(run_, columns, name, m.ranks(), o_.mode);
     add_models(run_, columns);
     auto text = columns_text(columns, left, right);
     for (const auto& j : run_.judgements) text += fmt::format("{}: {}\n", j.subject, j.text);
     run_.judgements.push_back({model::Severity::info, "summary", summary_text(tune::summary_of(columns))});
-    if (const int status = write_result(globals_, globals_.json ? emit::measurement_json(run_) : text);
-        status != kOk)
-      return status;
-    return status_of(run_, "warn");
+    return ended(m, write_result(globals_, globals_.json ? emit::measurement_json(run_) : text));
   }
 
   const TuneOptions& o_;
   const Globals& globals_;
+  TuneJob job_;
+  std::unique_ptr<TuneMachine> machine_;
   double start_;
   Progress progress_;
   tune::Hooks hooks_;
@@ -311,8 +421,9 @@ class Run {
 
 void add_tune(CLI::App& app, Globals& globals, int& status) {
   const auto o = std::make_shared<TuneOptions>();
-  auto* verb =
-      app.add_subcommand("tune", "measure NCCL's choices on this machine and write the tuner plugin's table");
+  auto* verb = app.add_subcommand(
+      "tune",
+      "measure NCCL's choices on this machine, or in this job's nodes, and write the tuner plugin's table");
   verb->add_option("--collectives", o->collectives,
                    "all_reduce all_gather reduce_scatter broadcast reduce all_to_all")
       ->delimiter(',')
@@ -322,10 +433,18 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       ->delimiter(',')
       ->type_name("FILE");
   verb->add_option("--gpus", o->gpus, "only these GPUs, by CUDA's numbers")->delimiter(',')->type_name("N");
+  verb->add_option("-g,--gpus-per-process", o->gpus_per_process,
+                   "GPUs of one process (all of them, where a host has one process; else 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_job_flags(*verb, o->job);
   verb->add_option("--budget", o->budget, "seconds in all (120)")
       ->type_name("S")
       ->check(CLI::Range(1.0, 86400.0));
   verb->add_option("--out", o->out, "write the table to FILE")->type_name("FILE");
+  auto* add = verb->add_option("--add", o->add,
+                               "keep what TABLE says of communicators of other sizes, and its thread blocks")
+                  ->type_name("TABLE");
   verb->add_option("--sm-budget", o->sm_budget, "multiprocessors that a collective may take (32)")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
@@ -336,8 +455,10 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--mode", o->mode, "launches: auto (CUDA graphs up to 4 MiB), stream, graph")
       ->check(CLI::IsMember({"auto", "stream", "graph"}))
       ->type_name("MODE");
-  verb->add_option("--check", o->check, "measure the default and TABLE, pair by pair, instead of tuning")
-      ->type_name("TABLE");
+  auto* check =
+      verb->add_option("--check", o->check, "measure the default and TABLE, pair by pair, instead of tuning")
+          ->type_name("TABLE");
+  check->excludes(add);
   verb->add_option("--overhead", o->overhead, "measure with and without the events of a profiler PLUGIN")
       ->type_name("PLUGIN");
   verb->add_flag("--held-back", o->held_back, "with --check: also sizes in between, against the model");
@@ -352,8 +473,10 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
       "  topotune tune --out node.table\n"
       "  topotune tune --collectives all_reduce,all_gather --sizes 1M:1G --budget 60 --out node.table\n"
       "  topotune tune --from /dev/shm/topotune-profile-1000-4242-0-17.ttprof --out job.table\n"
+      "  topotune tune --gpus 0,1,2,3 --add node.table --out node.table\n"
       "  topotune tune --sm-budget 24 --out quiet.table --json -o tune.json\n"
       "  topotune tune --check node.table --held-back\n"
+      "  srun --nodes 4 --ntasks-per-node 8 topotune tune --sizes 64K:1G --budget 600 --out cluster.table\n"
       "  topotune run --tuned node.table -- python train.py");
   verb->callback([o, &globals, &status] { status = Run(*o, globals).go(); });
 }

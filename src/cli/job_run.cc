@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "cli/fingerprint.h"
 #include "cli/input.h"
-#include "coll/share.h"
 #include "launch/exchange.h"
 #include "peers/tcp.h"
 
@@ -104,7 +103,7 @@ Result<void> JobRun::meet_for_nccl() {
   auto peers = launch::meet_job(environment_, job_, place_);
   if (!peers) return tl::unexpected(peers.error());
   peers_ = std::move(*peers);
-  if (place_.launcher.empty() && peers_->size() > 1) count_locals();
+  if (place_.launcher.empty() && peers_->size() > 1) count_locals(place_, *peers_);
   auto library = nccl::Library::load();
   if (!library) return tl::unexpected(library.error());
   library_ = *library;
@@ -130,7 +129,7 @@ Result<mpi::Job> JobRun::meet_by_mpi(std::size_t buffer_bytes) {
   }
   const std::lock_guard lock(mutex_);
   peers_ = std::move(made->peers);
-  count_locals();
+  count_locals(place_, *peers_);
   return made;
 }
 
@@ -283,57 +282,19 @@ int JobRun::written() {
   return status_of(run, options_.fail_on);
 }
 
-// Its place among the processes of its host.
-void JobRun::count_locals() {
-  const auto& host = peers_->at(place_.rank).host;
-  place_.local = 0;
-  int size = 0;
-  for (const auto& peer : peers_->all()) {
-    if (peer.host != host) continue;
-    if (peer.rank < place_.rank) ++place_.local;
-    ++size;
-  }
-  place_.local_size = size;
-}
-
 Result<std::vector<const cuda::Gpu*>> JobRun::open_gpus(const std::vector<int>& chosen,
-                                                        std::optional<int> asked) {
+                                                        std::optional<int> each) {
   auto machine = cuda::open_machine([](const std::string&) { return std::string(); });
   if (!machine) return tl::unexpected(machine.error());
   cuda_ = std::move(*machine);
-  std::vector<const cuda::Gpu*> all;
-  for (const auto& gpu : cuda_->gpus) {
-    if (chosen.empty() || std::ranges::find(chosen, gpu.index) != chosen.end()) all.push_back(&gpu);
-  }
-  for (const int number : chosen)
-    if (std::ranges::find(cuda_->gpus, number, &cuda::Gpu::index) == cuda_->gpus.end())
-      return fail(Errc::not_found, "there is no GPU{} here: CUDA shows {} GPUs", number, cuda_->gpus.size());
-  if (all.empty())
-    return fail(Errc::unsupported, "no GPU can be used: {}",
-                cuda_->absent.empty() ? std::string("none was found") : cuda_->absent.front().why);
-  const bool alone = place_.size == 1 || place_.local_size == 1;
-  const auto each = static_cast<std::size_t>(asked.value_or(alone ? static_cast<int>(all.size()) : 1));
-  const auto first = all.size() == each ? 0 : static_cast<std::size_t>(place_.local) * each;
-  if (first + each > all.size())
-    return fail(Errc::not_found,
-                "rank {} on {} is local rank {} with {} GPU{} a process, but the host has {}", place_.rank,
-                peers::host_name(), place_.local, each, each == 1 ? "" : "s", all.size());
-  return std::vector<const cuda::Gpu*>(all.begin() + static_cast<std::ptrdiff_t>(first),
-                                       all.begin() + static_cast<std::ptrdiff_t>(first + each));
+  return gpus_of_process(*cuda_, place_, chosen, each);
 }
 
 Result<std::unique_ptr<nccl::Group>> JobRun::make_group(peers::Peers& peers,
                                                         const std::vector<const cuda::Gpu*>& gpus,
                                                         nccl::GroupOptions options) {
-  const auto counts = coll::share(peers, std::vector<double>{static_cast<double>(gpus.size())},
-                                  "number of GPUs", options_.limit_seconds);
-  if (!counts) return tl::unexpected(counts.error());
-  nccl::Place place;
-  for (int r = 0; r < peers.size(); ++r) {
-    const int n = static_cast<int>((*counts)[static_cast<std::size_t>(r)][0]);
-    if (r < peers.rank()) place.first_rank += n;
-    place.ranks += n;
-  }
+  auto place = nccl::place_among(peers, gpus.size(), options_.limit_seconds);
+  if (!place) return tl::unexpected(place.error());
   std::string mine;
   if (peers.rank() == 0) {
     const auto id = library_.unique_id();
@@ -345,10 +306,11 @@ Result<std::unique_ptr<nccl::Group>> JobRun::make_group(peers::Peers& peers,
   }
   const auto ids = peers.exchange(mine, "NCCL's id", options_.limit_seconds);
   if (!ids) return tl::unexpected(ids.error());
-  if (ids->front().size() != sizeof place.id.internal) return fail(Errc::malformed, "rank 0 sent no NCCL id");
-  std::ranges::copy(ids->front(), place.id.internal);
+  if (ids->front().size() != sizeof place->id.internal)
+    return fail(Errc::malformed, "rank 0 sent no NCCL id");
+  std::ranges::copy(ids->front(), place->id.internal);
   if (peers.size() > 1) options.news = [&peers] { return peers.news(); };
-  return nccl::Group::make(library_, *cuda_, gpus, place, options);
+  return nccl::Group::make(library_, *cuda_, gpus, *place, options);
 }
 
 Result<void> JobRun::introduce(const std::string& library, const std::vector<coll::LocalRank>& local) {

@@ -10,6 +10,7 @@
 
 #include "cli/bench_coll.h"
 #include "cli/bench_frame.h"
+#include "cli/job_gpus.h"
 #include "cli/report_file.h"
 #include "coll/table.h"
 #include "launch/meeting.h"
@@ -93,7 +94,6 @@ class JobRun {
   model::MeasurementRun so_far() const;
   void guard();
   void hang(const std::string& step, double limit);
-  void count_locals();
   bool names_root(const Error& error) const;
 
   ReportFile file_;

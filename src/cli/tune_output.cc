@@ -102,7 +102,7 @@ std::string left_out_text(const tune::Proved& p) {
 }  // namespace
 
 void add_results(model::MeasurementRun& run, const TuneOutcome& outcome, const TuneMachine& machine) {
-  const int ranks = machine.groups.front()->ranks();
+  const int ranks = machine.ranks();
   for (const auto& cell : outcome.search.cells) {
     if (!cell.failed.empty()) {
       add_failed(run, "tune", cell.cell, ranks, cell.failed);
@@ -196,8 +196,10 @@ void add_models(model::MeasurementRun& run, const std::vector<tune::Column>& col
 }
 
 std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine) {
-  std::string out = fmt::format("NCCL {}, {} ranks, {:.1f} s\n", machine.library.version_text(),
-                                machine.groups.front()->ranks(), outcome.search.seconds);
+  const auto nodes = machine.nodes();
+  std::string out =
+      fmt::format("NCCL {}, {} ranks{}, {:.1f} s\n", machine.library.version_text(), machine.ranks(),
+                  nodes > 1 ? fmt::format(" on {} nodes", nodes) : "", outcome.search.seconds);
   for (const auto& score : outcome.scores) {
     const auto& memory = machine.megabytes[score.level];
     out += fmt::format("{} {:<20} mean gain x {:.4f}, {} of {} faster, {} slower{}\n",
@@ -209,6 +211,7 @@ std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine) {
                      "default us", "tuned us", "ratio", "95 %", "streams", "choice");
   for (const auto& p : outcome.proved.proofs) out += proof_line(p);
   if (const auto text = left_out_text(outcome.proved); !text.empty()) out += text + "\n";
+  for (const auto& note : machine.notes) out += note + "\n";
   return out;
 }
 

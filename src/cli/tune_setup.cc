@@ -9,16 +9,20 @@
 #include "base/text.h"
 #include "cli/bench_frame.h"
 #include "cli/bench_run.h"
+#include "cli/job_gpus.h"
 #include "cli/tune_job.h"
 #include "host/modules.h"
 #include "measure/runner.h"
 #include "plugins/profiler_control.h"
 #include "plugins/tuner_control.h"
 #include "tune/decide.h"
+#include "tune/machine.h"
 
 namespace topotune::cli {
 
 namespace {
+
+constexpr double kLimitSeconds = 60;  // for whatever other processes do
 
 Error usage(std::string text, std::string hint = {}) {
   return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
@@ -75,7 +79,8 @@ class TunerSteering : public tune::Steering {
         !look_up(*library, "topotune_tuner_release", out->release_) ||
         !look_up(*library, "topotune_tuner_watch", out->watch_) ||
         !look_up(*library, "topotune_tuner_last", out->last_) ||
-        !look_up(*library, "topotune_tuner_said", out->said_))
+        !look_up(*library, "topotune_tuner_said", out->said_) ||
+        !look_up(*library, "topotune_tuner_shape", out->shape_))
       return fail(Errc::unsupported, "{} is not the tuner plugin of this program", path);
     return out;
   }
@@ -86,6 +91,11 @@ class TunerSteering : public tune::Steering {
     char text[512] = {};
     said_(text, sizeof text);
     return text;
+  }
+  std::uint32_t nodes() override {
+    unsigned long ranks = 0, nodes = 1;
+    shape_(&ranks, &nodes);
+    return static_cast<std::uint32_t>(nodes);
   }
   Last last() override {
     plugins::LastDecision got;
@@ -104,6 +114,7 @@ class TunerSteering : public tune::Steering {
   plugins::Watch watch_ = nullptr;
   plugins::Last last_ = nullptr;
   plugins::Said said_ = nullptr;
+  plugins::Shape shape_ = nullptr;
 };
 
 // Turns a profiler plugin's events off (a forced choice) and on (the plugin's own way).
@@ -125,24 +136,57 @@ class ProfilerSwitch : public tune::Steering {
   plugins::ProfilerPause pause_ = nullptr;
 };
 
-Result<std::vector<const cuda::Gpu*>> chosen_gpus(const cuda::Machine& machine,
-                                                  const std::vector<std::string>& names) {
-  std::vector<const cuda::Gpu*> out;
-  for (const auto& gpu : machine.gpus)
-    if (names.empty()) out.push_back(&gpu);
-  for (const auto& name : names) {
+// The plugin that this process's NCCL has loaded.
+Result<std::unique_ptr<tune::Steering>> own_steering(const MachineRequest& request) {
+  return request.profiler.empty() ? TunerSteering::open(request.plugin)
+                                  : ProfilerSwitch::open(request.profiler);
+}
+
+// The plugins of all processes: what this one is told, the others hear before the next operation.
+class CrewSteering : public tune::Steering {
+ public:
+  CrewSteering(std::unique_ptr<tune::Steering> own, nccl::Crew& crew) : own_(std::move(own)), crew_(crew) {}
+  void force(const tune::Choice& c) override {
+    own_->force(c);
+    crew_.say(fmt::format("{} {} {}", c.algorithm, c.protocol, c.channels));
+  }
+  void release() override {
+    own_->release();
+    crew_.say("release");
+  }
+  void watch(bool on) override { own_->watch(on); }
+  Last last() override { return own_->last(); }
+  std::string said() override { return own_->said(); }
+  std::uint32_t nodes() override { return own_->nodes(); }
+
+  // What another process does about it.
+  static Result<void> hear(const std::string& text, tune::Steering& own) {
+    if (text == "release") return own.release(), Result<void>();
+    std::vector<int> numbers;
+    for (const auto word : words(text))
+      if (const auto n = parse_int<int>(word)) numbers.push_back(*n);
+    if (numbers.size() != 3) return fail(Errc::malformed, "rank 0 sent something that is no choice");
+    own.force({numbers[0], numbers[1], numbers[2]});
+    return {};
+  }
+
+ private:
+  std::unique_ptr<tune::Steering> own_;
+  nccl::Crew& crew_;
+};
+
+Result<std::vector<const cuda::Gpu*>> chosen_gpus(const cuda::Machine& machine, const launch::JobPlace& place,
+                                                  const MachineRequest& request) {
+  std::vector<int> chosen;
+  for (const auto& name : request.gpus) {
     const auto number = gpu_number(name);
-    const auto at =
-        std::ranges::find_if(machine.gpus, [&](const auto& g) { return number && g.index == *number; });
-    if (at == machine.gpus.end())
+    if (!number || std::ranges::find(machine.gpus, *number, &cuda::Gpu::index) == machine.gpus.end())
       return tl::unexpected(
           usage(fmt::format("tune: there is no GPU '{}' among {}", printable(name), machine.gpus.size()),
                 "give CUDA's numbers, such as 0,1"));
-    if (std::ranges::find(out, &*at) == out.end()) out.push_back(&*at);
+    chosen.push_back(*number);
   }
-  if (out.size() < 2)
-    return fail(Errc::unsupported, "tune: {} GPU(s): collectives need two or more", out.size());
-  return out;
+  return gpus_of_process(machine, place, chosen, request.gpus_per_process);
 }
 
 std::optional<double> free_megabytes(const TuneMachine& m) {
@@ -152,13 +196,12 @@ std::optional<double> free_megabytes(const TuneMachine& m) {
   return static_cast<double>(free) / 1e6;
 }
 
-Result<std::unique_ptr<nccl::Group>> connected_group(const TuneMachine& m, const tune::Level& level,
-                                                     std::size_t buffer_bytes) {
+Result<std::unique_ptr<coll::Backend>> connected_group(const TuneMachine& m, const tune::Level& level,
+                                                       std::size_t buffer_bytes) {
   nccl::GroupOptions options;
   options.buffer_bytes = buffer_bytes;
-  if (!m.groups.empty()) options.buffers_of = m.groups.front().get();
   options.min_ctas = options.max_ctas = level.ctas;
-  auto group = nccl::Group::make(m.library, *m.machine, m.gpus, options);
+  auto group = m.crew->make(options);
   if (!group) return group;
   // Connections are made, and paid for, by the first collective.
   coll::Question q;
@@ -302,7 +345,28 @@ std::vector<coll::Backend*> TuneMachine::backends() const {
   return out;
 }
 
-Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
+Result<TuneJob> meet_tune_job(const JobFlags& flags) {
+  const auto environment = launch::process_environment();
+  const launch::JobOptions options{flags.rendezvous, flags.rank, flags.ranks, kLimitSeconds};
+  auto place = launch::job_place(environment, options);
+  if (!place) return tl::unexpected(place.error());
+  auto peers = launch::meet_job(environment, options, *place);
+  if (!peers) return tl::unexpected(peers.error());
+  if (place->launcher.empty() && (*peers)->size() > 1) count_locals(*place, **peers);
+  return TuneJob{std::move(*place), std::move(*peers)};
+}
+
+Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine) {
+  const auto all = peers.exchange(mine, what, kLimitSeconds);
+  if (!all) return tl::unexpected(all.error());
+  const auto other = std::ranges::find_if(*all, [&](const auto& text) { return text != all->front(); });
+  if (other == all->end()) return {};
+  return fail(Errc::unsupported, "{} has {} {}, {} has {}", peers.at(0).to_string(), what,
+              printable(all->front()), peers.at(static_cast<int>(other - all->begin())).to_string(),
+              printable(*other));
+}
+
+Result<std::unique_ptr<TuneMachine>> open_tune_machine(const TuneJob& job, const MachineRequest& request,
                                                        const std::function<void(const std::string&)>& step) {
   step("opening the GPUs");
   auto machine = cuda::open_machine([](const std::string&) { return std::string(); });
@@ -316,9 +380,22 @@ Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& req
   if (out->library.version < 22200)
     return fail(Errc::unsupported, "NCCL {} shows its tuner no costs (2.22 or later)",
                 out->library.version_text());
-  auto gpus = chosen_gpus(*out->machine, request.gpus);
+  auto gpus = chosen_gpus(*out->machine, job.place, request);
   if (!gpus) return tl::unexpected(gpus.error());
   out->gpus = std::move(*gpus);
+  step("meeting the other processes");
+  auto& peers = *job.peers;
+  auto same = agree(peers, "NCCL", out->library.version_text());
+  if (same) same = agree(peers, "GPUs", tune::machine_fingerprint());
+  if (same) same = agree(peers, "the table", request.table);
+  if (!same) return tl::unexpected(same.error());
+  auto crew =
+      nccl::Crew::gather({peers, out->library, *out->machine, out->gpus, kLimitSeconds, request.stop});
+  if (!crew) return tl::unexpected(crew.error());
+  out->crew = std::move(*crew);
+  if (out->ranks() < 2)
+    return fail(Errc::unsupported, "tune: {} GPU(s): collectives need two or more", out->ranks());
+  if (!job.leads()) return out;
   for (const auto& level : request.levels) {
     step(fmt::format("communicators with {}", level.ctas ? fmt::format("{} thread blocks", *level.ctas)
                                                          : std::string("NCCL's own settings")));
@@ -329,12 +406,24 @@ Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& req
       continue;
     }
     if (out->groups.size() > 1 || (request.plugin.empty() && request.profiler.empty())) continue;
-    auto steering = request.profiler.empty() ? TunerSteering::open(request.plugin)
-                                             : ProfilerSwitch::open(request.profiler);
+    auto steering = own_steering(request);
     if (!steering) return tl::unexpected(steering.error());
-    out->steering = std::move(*steering);
+    out->steering = std::make_unique<CrewSteering>(std::move(*steering), *out->crew);
   }
   return out;
+}
+
+Result<void> follow_the_leader(TuneMachine& machine, const MachineRequest& request,
+                               const std::function<void(const std::string&)>& step) {
+  const auto hear = [&](const std::string& text) -> Result<void> {
+    if (!machine.steering) {  // NCCL loads its plugin with the first communicator
+      auto own = own_steering(request);
+      if (!own) return tl::unexpected(own.error());
+      machine.steering = std::move(*own);
+    }
+    return CrewSteering::hear(text, *machine.steering);
+  };
+  return machine.crew->follow(hear, step);
 }
 
 }  // namespace topotune::cli

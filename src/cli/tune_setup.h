@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/bench_coll.h"
 #include "cuda/device.h"
-#include "nccl/group.h"
+#include "launch/meeting.h"
+#include "nccl/crew.h"
 #include "nccl/library.h"
 #include "tune/backend_measurer.h"
 #include "tune/instances.h"
@@ -19,8 +21,11 @@ struct TuneOptions {
   std::string sizes = "1K:1G";    // FIRST:LAST in powers of two, or a list
   std::vector<std::string> from;  // a job's profiles or logs, instead of collectives and sizes
   std::vector<std::string> gpus;
+  std::optional<int> gpus_per_process;
+  JobFlags job;
   double budget = 120;   // seconds
   std::string out;       // the table; "" none
+  std::string add;       // a table of other communicators that is to hold these, too
   std::string check;     // a table: its columns beside the default's
   std::string overhead;  // a profiler plugin: its columns beside none
   std::string plugin;    // the tuner plugin; "" looked for
@@ -47,26 +52,42 @@ Result<std::string> find_plugin(const std::string& named, const std::string& fil
 // Variables that would decide what is to be found out. NCCL_TUNER_PLUGIN is set to `plugin`.
 Result<void> prepare_environment(const std::string& plugin, const std::string& table);
 
-// The communicators of all levels, with the plugin that steers them.
+// The processes that tune together; rank 0's decides.
+struct TuneJob {
+  launch::JobPlace place;
+  std::unique_ptr<peers::Peers> peers;
+  bool leads() const { return peers->rank() == 0; }
+};
+Result<TuneJob> meet_tune_job(const JobFlags& flags);
+// What must be the same in all processes, and is not: named with the first that differs.
+Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine);
+
+// The communicators of all levels, with the plugin that steers them. What follows the leader has none.
 struct TuneMachine {
   nccl::Library library;
   std::unique_ptr<cuda::Machine> machine;
-  std::vector<const cuda::Gpu*> gpus;
+  std::vector<const cuda::Gpu*> gpus;  // of this process
+  std::unique_ptr<nccl::Crew> crew;
   std::vector<tune::Level> levels;
-  std::vector<std::unique_ptr<nccl::Group>> groups;
+  std::vector<std::unique_ptr<coll::Backend>> groups;
   std::vector<std::optional<double>>
       megabytes;  // GPU memory that a level's communicator takes, beside the buffers
-  std::unique_ptr<tune::Steering> steering;
+  std::unique_ptr<tune::Steering> steering;  // of all processes
   std::vector<std::string> notes;
 
   std::vector<coll::Backend*> backends() const;
+  int ranks() const { return crew->ranks(); }
+  std::uint32_t nodes() const { return steering ? steering->nodes() : 1; }
 };
 struct MachineRequest {
   std::vector<std::string> gpus;  // "0", "GPU1"; none: all
+  std::optional<int> gpus_per_process;
   std::vector<tune::Level> levels;
   std::size_t buffer_bytes = 0;
-  std::string plugin;    // tuner plugin that NCCL was told to load; "" none
-  std::string profiler;  // profiler plugin to switch; "" none
+  std::string plugin;          // tuner plugin that NCCL was told to load; "" none
+  std::string profiler;        // profiler plugin to switch; "" none
+  std::string table;           // the hash of the table that the plugin follows; "" none
+  std::function<bool()> stop;  // this process was interrupted
 };
 // Communicators that are made anew, with buffers of the machine's first one. The ones before stay until the
 // next are made, so that these get other memory; where there is not enough of it, they go first.
@@ -80,7 +101,7 @@ class FreshGroups : public tune::Generations {
   double seconds() const { return seconds_; }  // that making them took
 
  private:
-  using Groups = std::vector<std::unique_ptr<nccl::Group>>;
+  using Groups = std::vector<std::unique_ptr<coll::Backend>>;
   Result<Groups> groups(const std::vector<tune::Kind>& order) const;
   TuneMachine& machine_;
   tune::Level tuned_;
@@ -94,7 +115,11 @@ class FreshGroups : public tune::Generations {
 
 // One more communicator at the end of `machine`, with buffers of its first one.
 Result<void> add_level(TuneMachine& machine, const tune::Level& level, std::size_t buffer_bytes);
-Result<std::unique_ptr<TuneMachine>> open_tune_machine(const MachineRequest& request,
+// The leader's has the communicators; what steers them steers all processes.
+Result<std::unique_ptr<TuneMachine>> open_tune_machine(const TuneJob& job, const MachineRequest& request,
                                                        const std::function<void(const std::string&)>& step);
+// What the others do with theirs: as the leader says, until it ends. `step` is told what, "" while it waits.
+Result<void> follow_the_leader(TuneMachine& machine, const MachineRequest& request,
+                               const std::function<void(const std::string&)>& step);
 
 }  // namespace topotune::cli

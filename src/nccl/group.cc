@@ -38,10 +38,12 @@ Result<std::unique_ptr<Group>> Group::make(const Library& library, const cuda::M
                                            const GroupOptions& options) {
   if (gpus.empty()) return fail(Errc::usage, "a group needs a GPU");
   std::unique_ptr<Group> group(new Group(library, machine, place, options));
-  for (const auto* gpu : gpus) {
-    if (auto ok = group->add(*gpu); !ok) return tl::unexpected(ok.error());
-  }
-  if (auto ok = group->connect(); !ok) return tl::unexpected(ok.error());
+  Result<void> ok;
+  for (const auto* gpu : gpus)
+    if (ok) ok = group->add(*gpu);
+  if (options.ready) ok = options.ready(ok);
+  if (ok) ok = group->connect();
+  if (!ok) return tl::unexpected(ok.error());
   return group;
 }
 

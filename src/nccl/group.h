@@ -8,6 +8,7 @@
 #include "coll/backend.h"
 #include "cuda/device.h"
 #include "nccl/library.h"
+#include "nccl/place.h"
 
 namespace topotune::nccl {
 
@@ -21,13 +22,9 @@ struct GroupOptions {
   // that are compared do not differ in where their buffers lie. It outlives this group.
   const class Group* buffers_of = nullptr;
   bool registered = false;  // the buffers are registered with the communicators
-};
-
-// Where this process's ranks stand among all.
-struct Place {
-  int first_rank = 0;  // its GPUs are this rank and the following ones
-  int ranks = 0;       // of all processes
-  api::UniqueId id;    // made by one process, known to all
+  // Asked once the buffers are there, or are not: whether the communicators are made. Without it: when the
+  // buffers are there. Processes agree here, as one that made none would leave the others waiting.
+  std::function<Result<void>(const Result<void>& so_far)> ready;
 };
 
 // The communicators of this process's GPUs, one a GPU, with buffers and streams. Library and machine outlive
@@ -60,6 +57,8 @@ class Group : public coll::Backend {
   // Seconds that it took to make the communicators.
   double init_seconds() const { return init_seconds_; }
   std::size_t buffer_bytes() const { return options_.buffer_bytes; }
+  // Another process is lost: the communicators are aborted when the group goes.
+  void abandon() { broken_ = true; }
 
  private:
   struct Member;

@@ -6,7 +6,7 @@
 // library that NCCL has loaded. No job uses them.
 namespace topotune::plugins {
 
-inline constexpr int kControlVersion = 2;
+inline constexpr int kControlVersion = 3;
 
 // What was asked last while the plugin was watched, as NCCL's table stood before the plugin wrote into it.
 // The counts go on unwatched.
@@ -35,6 +35,8 @@ using Last = void (*)(LastDecision* last);
 // "topotune_tuner_said": what the plugin said about the communicator that was made last: the line in the log.
 // At most `bytes` characters with the end.
 using Said = void (*)(char* text, unsigned long bytes);
+// "topotune_tuner_shape": ranks and nodes of that communicator, as NCCL counts them.
+using Shape = void (*)(unsigned long* ranks, unsigned long* nodes);
 }
 
 }  // namespace topotune::plugins

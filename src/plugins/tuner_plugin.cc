@@ -49,6 +49,7 @@ std::atomic<std::uint64_t> forced{0};
 std::mutex last_mutex;
 LastDecision last;
 char last_said[512];
+std::size_t last_ranks = 0, last_nodes = 0;
 std::atomic<std::uint64_t> applied{0};  // counted by the steered process only
 std::atomic<std::uint64_t> unusable{0};
 std::atomic<bool> steered{false}, watched{false};
@@ -84,6 +85,7 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
     auto* tuner = new Tuner(loaded(settings, log), settings, comm_id, ranks, nodes, log);
     *context = tuner;
     const std::lock_guard hold(last_mutex);
+    last_ranks = ranks, last_nodes = nodes;
     const auto length = std::min(tuner->said().size(), sizeof last_said - 1);
     std::memcpy(last_said, tuner->said().data(), length);
     last_said[length] = '\0';
@@ -203,5 +205,11 @@ TOPOTUNE_EXPORT void topotune_tuner_said(char* text, unsigned long bytes) {
   const auto length = std::min<unsigned long>(std::strlen(plugins::last_said), bytes - 1);
   std::memcpy(text, plugins::last_said, length);
   text[length] = '\0';
+}
+
+TOPOTUNE_EXPORT void topotune_tuner_shape(unsigned long* ranks, unsigned long* nodes) {
+  if (ranks == nullptr || nodes == nullptr) return;
+  const std::lock_guard hold(plugins::last_mutex);
+  *ranks = plugins::last_ranks, *nodes = plugins::last_nodes;
 }
 }

@@ -25,11 +25,12 @@ class Steering {
   };
   virtual Last last() = 0;
   virtual std::string said() { return {}; }  // the plugin's line about the newest communicator
+  virtual std::uint32_t nodes() { return 1; }  // of the newest communicator, as NCCL counts them
 };
 
 enum class LaunchMode { automatic, stream, graph };  // automatic: graphs up to 4 MiB
 
-// Measures on communicators, one a level, in one process: all of them over the same GPUs.
+// Measures on communicators, one a level: all of them over the same GPUs.
 class BackendMeasurer : public Measurer {
  public:
   struct Options {
@@ -48,7 +49,6 @@ class BackendMeasurer : public Measurer {
            std::vector<std::size_t> table_levels);
 
   int ranks() const override { return backends_.front()->ranks(); }
-  int nodes() const override { return 1; }
   const std::vector<Level>& levels() const override { return levels_; }
   bool steerable(Collective collective) const override;
   Result<Costs> costs(const Cell& cell, std::size_t level) override;

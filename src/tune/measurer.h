@@ -47,7 +47,6 @@ class Measurer {
  public:
   virtual ~Measurer() = default;
   virtual int ranks() const = 0;
-  virtual int nodes() const = 0;
   virtual const std::vector<Level>& levels() const = 0;  // the first one is the default
   // Whether NCCL asks its tuner about the collective; otherwise only the levels differ.
   virtual bool steerable(Collective collective) const = 0;

@@ -330,7 +330,8 @@ std::vector<Answer> answers_of(const std::vector<Proof>& proofs) {
   return out;
 }
 
-std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes, double reach) {
+std::vector<Region> regions_of(std::vector<Answer> answers, std::uint32_t ranks, std::uint32_t nodes,
+                               double reach) {
   std::ranges::sort(answers, {}, [](const Answer& a) { return std::tuple(a.cell.collective, a.cell.bytes); });
   std::vector<Region> out;
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -345,7 +346,7 @@ std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes
                    : lower_end(answers[i - 1].cell.bytes, a.cell.bytes);
     r.to =
         last ? static_cast<std::uint64_t>(bytes * reach) : upper_end(a.cell.bytes, answers[i + 1].cell.bytes);
-    r.ranks = static_cast<std::uint32_t>(ranks), r.nodes = static_cast<std::uint32_t>(nodes);
+    r.ranks = ranks, r.nodes = nodes;
     r.choice = a.choice;
     r.ratio = a.ratio.median, r.low = a.ratio.low, r.high = a.ratio.high;
     join_into(out, r);

@@ -30,7 +30,7 @@ struct ProveOptions {
   double small_gain = 0.03;  // and up to `small_bytes` by this in the median: less is not worth a line there
   std::uint64_t small_bytes = 64 << 10;
   double least = kLeast;  // slower: the whole interval of the ratio lies below
-  bool borders = true;  // also sizes between those whose choices differ
+  bool borders = true;    // also sizes between those whose choices differ
 };
 
 // A choice of a size, measured in fresh communicators. Ratios are over pairs of communicators.
@@ -85,6 +85,7 @@ std::vector<Answer> answers_of(const std::vector<Proof>& proofs);
 // than eightfold apart do not speak for what lies between them.
 // `reach`: how far the first and the last size of a collective speak for smaller and larger ones, as a
 // factor.
-std::vector<Region> regions_of(std::vector<Answer> answers, int ranks, int nodes, double reach = 1);
+std::vector<Region> regions_of(std::vector<Answer> answers, std::uint32_t ranks, std::uint32_t nodes,
+                               double reach = 1);
 
 }  // namespace topotune::tune

@@ -47,3 +47,60 @@ EXPECT: off us
 EXPECT: rank 0 of 2
 EXPECT: rank 1 of 2
 EXPECT: modelled: both ranks are on one node
+
+# Several processes: rank 1 behind, rank 0 in front.
+
+NAME: the processes of a job tune together, for the nodes that NCCL counts
+RUN: two() { topotune tune --collectives all_reduce,broadcast --sizes 4K --mode stream --budget 6 --margin 0 --sm-budget 24 "$@" --ranks 2 --rendezvous 127.0.0.1:28811; }; export FAKE_NCCL_NODES=2; two --rank 1 & two --rank 0 --out $TMP/t --json -o $TMP/t.json; wait $!; echo follower $?; grep -o '"choice":"Ring/LL' $TMP/t.json | head -n 1; grep -o '"hosts":"[^"]*"' $TMP/t.json; grep -o '"nodes":"2"' $TMP/t.json; grep -c '^raw all_reduce 4096 2 2' $TMP/t; tail -n 1 $TMP/t
+EXPECT: follower 0
+EXPECT: "hosts":
+EXPECT: "nodes":"2"
+EXPECT: 2
+EXPECT: end
+
+NAME: both follow a table, and no choice comes from anywhere else
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nregion all_reduce 4096 8192 2 2 Ring LL128 8 1 1 1\nend 1\n' >$TMP/t; two() { TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 4K --mode stream --pairs 5 "$@" --ranks 2 --rendezvous 127.0.0.1:28812; }; export FAKE_NCCL_NODES=2; two --rank 1 & two --rank 0; wait $!; echo follower $?
+EXPECT: all_reduce
+EXPECT: 1 regions for 2 ranks on 2 node(s);
+EXPECT: decisions came from the table
+EXPECT: follower
+NOT: ; 0 decisions
+
+NAME: unlike tables are refused before anything is measured
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nend 0\n' >$TMP/t0; printf 'topotune-tuning-table 1\nmachine y\nnccl 2.28.9\nend 0\n' >$TMP/t1; two() { topotune tune --check $TMP/t$1 --collectives all_reduce --sizes 4K --mode stream --pairs 5 --rank $1 --ranks 2 --rendezvous 127.0.0.1:28813; }; two 1 & two 0; echo leader $?; wait $!; echo follower $?
+EXPECT: leader 3
+EXPECT: follower 2
+STDERR: has the table
+STDERR: rank 1 on
+
+NAME: a process that is lost is named, and no table is written
+RUN: A='tune --collectives all_reduce --sizes 1K:64K --mode stream --budget 30 --ranks 2 --rendezvous 127.0.0.1:28814'; topotune $A --rank 1 & f=$!; (sleep 1.5; kill -9 $f) & topotune $A --rank 0 --out $TMP/t; echo leader $?; ls $TMP/t
+STATUS: 2
+EXPECT: leader 2
+STDERR: topotune: rank 1 on
+STDERR: ended
+STDERR: cannot access
+
+NAME: the others end with the first
+RUN: A='tune --collectives all_reduce --sizes 1K:64K --mode stream --budget 30 --ranks 2 --rendezvous 127.0.0.1:28815'; topotune $A --rank 0 & f=$!; (sleep 1.5; kill -9 $f) & topotune $A --rank 1; echo follower $?
+EXPECT: follower 3
+STDERR: topotune: rank 0 on
+STDERR: ended
+
+NAME: Ctrl-C at one of them ends all in order
+RUN: A='tune --collectives all_reduce --sizes 1K:64K --mode stream --budget 30 --ranks 2 --rendezvous 127.0.0.1:28816'; topotune $A --rank 1 & f=$!; (sleep 1.5; kill -TERM $f) & topotune $A --rank 0 -q -o $TMP/x; echo leader $?; wait $f; echo follower $?
+EXPECT: leader 130
+EXPECT: follower 130
+
+NAME: a table of other communicators takes these in
+RUN: printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.28.9\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nregion all_reduce 4096 8192 4 1 Ring LL128 8 1 1 1\nraw all_reduce 4096 4 1 default 1e-3\nend 1\n' >$TMP/t; topotune tune --collectives all_reduce --sizes 4K --mode stream --budget 8 --add $TMP/t --out $TMP/t; grep -c '^raw all_reduce 4096 2 1' $TMP/t; grep -e region -e 'raw all_reduce 4096 4' -e ^set $TMP/t
+EXPECT: NCCL_MIN_CTAS=32
+EXPECT: 2
+EXPECT: set NCCL_MIN_CTAS 32
+EXPECT: region all_reduce 4096 8192 4 1 Ring LL128 8
+EXPECT: raw all_reduce 4096 4 1 default
+
+NAME: and refuses another NCCL's
+RUN: printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.27.1\nend 0\n' >$TMP/t; topotune tune --collectives all_reduce --sizes 4K --budget 8 --add $TMP/t --out $TMP/t2
+STATUS: 3
+STDERR: /t: it was measured with NCCL 2.27.1, this is 2.28.9

@@ -42,7 +42,6 @@ class Fresh : public Generations, public Measurer {
   }
 
   int ranks() const override { return 2; }
-  int nodes() const override { return 1; }
   const std::vector<Level>& levels() const override { return levels_; }
   bool steerable(Collective) const override { return true; }
   Result<Costs> costs(const Cell&, std::size_t) override { return fail(Errc::unsupported, "not asked"); }

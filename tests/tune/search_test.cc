@@ -19,7 +19,6 @@ class Model : public Measurer {
   explicit Model(std::vector<Level> levels, double noise = 0.01)
       : levels_(std::move(levels)), noise_(noise) {}
   int ranks() const override { return 2; }
-  int nodes() const override { return 1; }
   const std::vector<Level>& levels() const override { return levels_; }
   bool steerable(Collective c) const override { return c != Collective::all_to_all; }
 

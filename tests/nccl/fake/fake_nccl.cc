@@ -3,6 +3,7 @@
 // FAKE_NCCL_FAULT: "wrong" (one element of each result), "error" (collectives fail), "remote" (an error of
 // another rank is found later), "old" (2.18: no fp8), "die" and "hang" (while communicators are made).
 // FAKE_NCCL_PATIENCE: seconds to wait for other ranks (20). FAKE_NCCL_SLOW_RANK=R: rank R comes 300 us late.
+// FAKE_NCCL_NODES: what plugins are told (1).
 #include <unistd.h>
 
 #include <chrono>

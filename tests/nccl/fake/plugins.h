@@ -50,12 +50,15 @@ inline void start(Plugins& p, std::uint64_t id, int rank, int ranks, int channel
   p.channels = channels;
   p.tuner = plugin<plugins::TunerV5>("NCCL_TUNER_PLUGIN", "ncclTunerPlugin_v5");
   p.profiler = plugin<plugins::ProfilerNamed<plugins::DescrV5>>("NCCL_PROFILER_PLUGIN", "ncclProfiler_v5");
-  plugins::NvlDomains domains{1, ranks, ranks};
+  const char* several = std::getenv("FAKE_NCCL_NODES");
+  const int nodes = several == nullptr ? 1 : std::atoi(several);
+  plugins::NvlDomains domains{nodes, ranks / nodes, ranks / nodes};
   static plugins::TunerConstants constants{};
   if (p.profiler != nullptr)
-    p.profiler->init(&p.profiler_context, id, &profiler_mask, nullptr, 1, ranks, rank, log);
+    p.profiler->init(&p.profiler_context, id, &profiler_mask, nullptr, nodes, ranks, rank, log);
   if (p.tuner != nullptr)
-    p.tuner->init(&p.tuner_context, id, static_cast<std::size_t>(ranks), 1, log, &domains, &constants);
+    p.tuner->init(&p.tuner_context, id, static_cast<std::size_t>(ranks), static_cast<std::size_t>(nodes), log,
+                  &domains, &constants);
 }
 
 inline void finish(Plugins& p) {
