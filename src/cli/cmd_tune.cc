@@ -160,6 +160,7 @@ class Run {
     tune::BackendMeasurer measurer(m.levels, m.backends(), m.steering.get(), plan.measurer);
     tune::SearchOptions search;
     search.cells = plan.cells;
+    search.nodes = m.nodes();
     search.margin = o_.margin_percent / 100;
     // Opening, proving and checking count, too.
     search.budget_seconds = std::max(1.0, 0.48 * left());
@@ -183,6 +184,7 @@ class Run {
   void prove(TuneOutcome& outcome, TuneMachine& m, const TunePlan& plan, const tune::SearchOptions& search) {
     const auto prove_level = [&](std::size_t level, double seconds) {
       tune::ProveOptions options;
+      options.nodes = search.nodes;
       options.margin = search.margin;
       options.same = level == 0;
       options.budget_seconds = std::max(0.5, seconds);

@@ -82,6 +82,8 @@ Result<std::vector<launch::EnvironmentChange>> tuned_changes(const std::string& 
   for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
     if (const auto value = variable(name); !value.empty())
       notes.push_back(fmt::format("{}={} narrows what the table may choose", name, printable(value)));
+  if (variable("NCCL_CTA_POLICY") == "1")
+    notes.push_back("NCCL_CTA_POLICY=1: NCCL prefers NVLS for registered buffers only without a tuner plugin");
   // Without the table what it sets is of no use.
   if (several.value_or(false) && hash->starts_with(tune::kHashOfNode)) return out;
   for (const auto& setting : loaded->table.settings) {

@@ -1,6 +1,7 @@
 #include "plugins/agreement.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace topotune::plugins {
 
@@ -15,16 +17,70 @@ namespace {
 
 std::string reason(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-// A file of ours, of the right size, that nobody else can have put there.
-bool ours(int fd) {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+// A file of ours that nobody else can have put there.
+bool ours(const struct stat& status) { return S_ISREG(status.st_mode) && status.st_uid == ::geteuid(); }
+
+// One rank at a time comes or goes: a lock of this open file alone, for the moments that it takes.
+bool lock(int fd) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
+  for (int turn = 0; turn < 2000; ++turn) {
+    if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
+    const timespec moment{0, 1'000'000};
+    ::nanosleep(&moment, nullptr);
+  }
+  return false;
+}
+
+void unlock(int fd) {
+  struct flock whole {};
+  whole.l_type = F_UNLCK, whole.l_whence = SEEK_SET;
+  ::fcntl(fd, F_OFD_SETLK, &whole);
+}
+
+// Whether nobody else is in; from then on this rank is.
+bool first_in(int fd) {
+  const bool first = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  ::flock(fd, LOCK_SH | LOCK_NB);
+  return first;
 }
 
 }  // namespace
 
-Agreement::~Agreement() {
+Agreement::~Agreement() { leave(); }
+
+void Agreement::leave() {
   if (shared_ != nullptr) ::munmap(shared_, sizeof(Shared));
+  // The last one that leaves takes the file along, where not all came.
+  struct stat status {};
+  if (fd_ >= 0 && lock(fd_) && ::flock(fd_, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd_, &status) == 0 &&
+      status.st_nlink > 0)
+    ::unlink(path_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1, shared_ = nullptr;
+}
+
+// True: this file is the one; false: it was unlinked meanwhile, or all are in it already, or `wrong` says
+// why.
+bool Agreement::take(std::string& wrong) {
+  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  struct stat status {};
+  if (fd_ < 0) return wrong = reason(path_), false;
+  if (::fstat(fd_, &status) != 0 || !ours(status)) {
+    ::close(fd_), fd_ = -1;
+    return wrong = path_ + ": not this user's file", false;
+  }
+  if (!lock(fd_)) return wrong = reason(path_), false;
+  if (::fstat(fd_, &status) != 0 || status.st_nlink == 0) return false;
+  if (first_in(fd_) && ::ftruncate(fd_, 0) == 0) {
+    errno = ::posix_fallocate(fd_, 0, sizeof(Shared));
+    if (errno != 0) return wrong = reason(path_), false;
+  }
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (memory == MAP_FAILED) return wrong = reason(path_), false;
+  shared_ = static_cast<Shared*>(memory);  // zero at first: the kernel gives zeroes
+  return shared_->entered < expected_;
 }
 
 std::string Agreement::enter(const std::string& folder, std::uint64_t comm_id, std::uint64_t hash,
@@ -32,28 +88,19 @@ std::string Agreement::enter(const std::string& folder, std::uint64_t comm_id, s
   char name[80];
   std::snprintf(name, sizeof name, "/topotune-tuner-%u-%016llx", static_cast<unsigned>(::geteuid()),
                 static_cast<unsigned long long>(comm_id));
-  const std::string path = folder + name;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return reason(path);
-  std::string wrong;
-  if (!ours(fd))
-    wrong = path + ": not this user's file";
-  else if (::ftruncate(fd, sizeof(Shared)) != 0 || ::posix_fallocate(fd, 0, sizeof(Shared)) != 0)
-    wrong = reason(path);
-  void* memory = MAP_FAILED;
-  if (wrong.empty()) {
-    memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) wrong = reason(path);
-  }
-  ::close(fd);
-  if (!wrong.empty()) return wrong;
-  shared_ = static_cast<Shared*>(memory);  // zero at first: the kernel gives zeroes
+  path_ = folder + name;
   expected_ = expected;
+  std::string wrong;
+  for (int turn = 0; !take(wrong); ++turn) {
+    leave();
+    if (!wrong.empty()) return wrong;
+    if (turn == 100) return path_ + ": comes and goes";
+  }
   const std::uint64_t mine = hash == 0 ? 1 : hash;
-  std::uint64_t first = 0;
-  if (!shared_->hash.compare_exchange_strong(first, mine) && first != mine) shared_->different = 1;
-  if (hash == 0) shared_->different = 1;
-  if (shared_->entered.fetch_add(1) + 1 == expected) ::unlink(path.c_str());
+  if (shared_->entered == 0) shared_->hash = mine;
+  if (hash == 0 || shared_->hash != mine) shared_->different = 1;
+  if (++shared_->entered == expected) ::unlink(path_.c_str());
+  unlock(fd_);
   return "";
 }
 

@@ -10,6 +10,10 @@ namespace topotune::plugins {
 // shared memory, named after user and communicator. NCCL lets the ranks of a node wait for each other after
 // their tuners were started and before the first collective, so that all of them see the same entries. The
 // last one to enter unlinks the file; the memory stays until the process lets go of it.
+//
+// A communicator's name can come again: in the next run with one NCCL_COMM_ID, in two shrinks of one parent.
+// So whoever is in holds a shared lock on the file until the communicator ends; a file that nobody holds was
+// left behind by ranks that are gone, and begins anew.
 class Agreement {
  public:
   Agreement() = default;
@@ -33,6 +37,11 @@ class Agreement {
     std::atomic<std::uint32_t> different;
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  bool take(std::string& wrong);
+  void leave();
+
+  std::string path_;
+  int fd_ = -1;  // of the lock
   Shared* shared_ = nullptr;
   unsigned expected_ = 0;
 };

@@ -49,9 +49,16 @@ Rc start(int major, int minor, int patch, Logger log) noexcept {
   try {
     if (count > 0) return kSuccess;
     const auto version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
-    const auto loaded = load_table(TunerSettings::from_environment(), version);
-    std::string said = "off: " + loaded.off;
-    if (loaded.table) {
+    const auto settings = TunerSettings::from_environment();
+    const auto loaded = load_table(settings);
+    std::string off = loaded.off.empty() ? other_nccl(loaded, settings, version) : loaded.off;
+    // Ranks whose communicators have different numbers of thread blocks hang: one node's table says nothing
+    // of the others.
+    if (off.empty() && !loaded.table->settings.empty() && !settings.whole_job && !job_is_on_one_node())
+      off = "all ranks need the table's " + loaded.table->settings.front().name +
+            ": TOPOTUNE_TUNER_HASH does not say that they have it, and no launcher that there is one node";
+    std::string said = "off: " + off;
+    if (off.empty()) {
       for (const auto& s : loaded.table->settings) set(s.name, std::to_string(s.value));
       if (const auto tuner = tuner_beside_this(); !tuner.empty()) set("NCCL_TUNER_PLUGIN", tuner);
       said = "table hash " + tune::hash_text(loaded.hash) + ", " + std::to_string(count) + " variables";

@@ -25,7 +25,11 @@ std::uint8_t place_of(const char* name, const char* const (&names)[count]) {
 }  // namespace
 
 std::uint8_t Names::look_up_function(const char* name) { return place_of(name, kProfileFunctions); }
-std::uint8_t Names::look_up_type(const char* name) { return place_of(name, kTypes); }
+// NCCL has a name for every type but this one, and says "Unknown" (2.23 to 2.30).
+std::uint8_t Names::look_up_type(const char* name) {
+  constexpr std::uint8_t kUint8 = 1;
+  return name != nullptr && std::strcmp(name, "Unknown") == 0 ? kUint8 : place_of(name, kTypes);
+}
 std::uint8_t Names::look_up_algorithm(const char* name) { return place_of(name, kAlgorithms); }
 std::uint8_t Names::look_up_protocol(const char* name) { return place_of(name, kProtocols); }
 

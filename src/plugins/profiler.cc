@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <vector>
 
 #include "plugins/profiler_api.h"
 #include "plugins/ticks.h"
@@ -35,6 +37,36 @@ long number_in(const char* name, long fallback, long least, long most) {
 }
 
 std::string prefix() { return "topotune-profile-" + std::to_string(::geteuid()) + "-"; }
+
+std::string host_name() {
+  char host[64] = {};
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+// Where a process's number means that process: folders may be shared with other containers and hosts.
+std::string suffix() {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;  // FNV-1a
+  const auto add = [&](const std::string& text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3;
+  };
+  struct stat status {};
+  add(host_name());
+  if (::stat("/proc/self/ns/pid", &status) == 0) add(std::to_string(status.st_ino));
+  char text[32];
+  std::snprintf(text, sizeof text, "-%08x.ttprof", static_cast<unsigned>(hash >> 32));
+  return text;
+}
+
+// NCCL itself needs room there, and fails a job that finds none: half of the folder is left to it, or enough.
+bool leaves_room(const std::string& folder, std::size_t bytes) {
+  constexpr std::uint64_t kEnough = 256 << 20;
+  struct statvfs status {};
+  if (::statvfs(folder.c_str(), &status) != 0) return true;  // opening says why
+  const auto size = std::uint64_t{status.f_blocks} * status.f_frsize;
+  const auto left = std::uint64_t{status.f_bavail} * status.f_frsize;
+  return size == 0 || left >= bytes + std::min(kEnough, size / 2);
+}
 
 void copy_name(char (&into)[64], const char* from) {
   if (from == nullptr) return;
@@ -93,6 +125,7 @@ int events_of(const ProfilerSettings& settings, const CommFacts& facts) {
   std::uint64_t events = kColl | kP2p;
   if (facts.nodes > 1) events |= kProxyOp | kProxyStep;
   if (settings.kernels) events |= kKernelCh;
+  if (facts.abi >= 6) events |= kCeColl;
   return static_cast<int>(events);
 }
 
@@ -103,7 +136,9 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   const auto bytes = header_bytes + std::size_t{settings.records} * sizeof(ProfileRecord);
   const std::string path = settings.folder + "/" + prefix() + std::to_string(::getpid()) + "-" +
                            std::to_string(files.fetch_add(1)) + "-" +
-                           std::to_string(now_ns(CLOCK_REALTIME) / 1000) + ".ttprof";
+                           std::to_string(now_ns(CLOCK_REALTIME) / 1000) + suffix();
+  if (!leaves_room(settings.folder, bytes))
+    return settings.folder + ": too little room beside what NCCL needs";
   std::string wrong;
   void* memory = mapped_file(path, bytes, wrong);
   if (memory == nullptr) return wrong;
@@ -115,9 +150,7 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   header->rank = static_cast<std::uint32_t>(facts.rank), header->abi = static_cast<std::uint32_t>(facts.abi);
   header->comm_id = facts.comm, header->pid = static_cast<std::uint64_t>(::getpid());
   header->began_ns = ticks.now(), header->began_unix_ns = now_ns(CLOCK_REALTIME);
-  char host[64] = {};
-  ::gethostname(host, sizeof host - 1);
-  copy_name(header->host, host);
+  copy_name(header->host, host_name().c_str());
   copy_name(header->comm_name, facts.name);
   header->base_mask = header->mask = static_cast<std::uint32_t>(events_of(settings, facts));
   header->sample = (header->mask & kKernelCh) != 0 ? 1 : 0;
@@ -128,8 +161,16 @@ std::string Profile::open(const ProfilerSettings& settings, const CommFacts& fac
   return "";
 }
 
-// The memory stays: events of proxy threads may still come in.
-void Profile::close() { header()->closed.store(1, std::memory_order_relaxed); }
+// The memory stays: events of proxy threads may still come in, but no new ones.
+void Profile::close() {
+  auto* h = header();
+  h->closed.store(1, std::memory_order_relaxed);
+  const auto used = std::min<std::uint64_t>(h->next.load(std::memory_order_relaxed), h->records);
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<std::uintptr_t>(ring_ + used) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(ring_ + h->records) / page * page;
+  if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_REMOVE);
+}
 
 void Profile::name(std::uint64_t comm, int rank) {
   auto* h = header();
@@ -216,19 +257,52 @@ void Profile::sent(std::uint32_t peer, std::uint64_t bytes) const {
     reinterpret_cast<std::atomic<std::uint64_t>*>(h + 1)[peer].fetch_add(bytes, std::memory_order_relaxed);
 }
 
+namespace {
+
+// When something happened in the file last, seconds since 1970: a ring that is used again and again does not
+// change the file's own time.
+std::time_t newest_event(const std::string& path, const struct stat& status) {
+  std::time_t newest = status.st_mtime;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return newest;
+  ProfileHeader head{};
+  std::vector<char> ring;
+  if (::pread(fd, static_cast<void*>(&head), sizeof head, 0) == sizeof head && head.magic == kProfileMagic &&
+      head.records <= kMostRecords && head.record_bytes == sizeof(ProfileRecord))
+    ring.resize(std::size_t{head.records} * sizeof(ProfileRecord));
+  const auto got = ::pread(fd, ring.data(), ring.size(), head.header_bytes);
+  ::close(fd);
+  std::uint64_t last = head.began_ns;
+  for (std::size_t at = 0; got > 0 && at + sizeof(ProfileRecord) <= static_cast<std::size_t>(got);
+       at += sizeof(ProfileRecord)) {
+    std::uint64_t start = 0;
+    std::memcpy(&start, ring.data() + at + offsetof(ProfileRecord, start_ns), sizeof start);
+    last = std::max(last, start);
+  }
+  const auto seconds = (head.began_unix_ns + (last - head.began_ns)) / 1'000'000'000;
+  return ring.empty() ? newest : std::max(newest, static_cast<std::time_t>(seconds));
+}
+
+}  // namespace
+
 void remove_stale(const std::string& folder) {
-  const std::string mine = prefix();
+  const std::string mine = prefix(), here = suffix();
   DIR* dir = ::opendir(folder.c_str());
   if (dir == nullptr) return;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;
-    if (name.rfind(mine, 0) != 0 || name.size() < mine.size() + 8) continue;
+    if (!name.starts_with(mine) || !name.ends_with(".ttprof")) continue;
+    // Whether a process of another container lives cannot be seen from here.
+    const bool known = name.ends_with(here);
+    const long age = known ? 3600 : 7 * 24 * 3600;
     const long pid = std::strtol(name.c_str() + mine.size(), nullptr, 10);
     struct stat status {};
     const std::string path = folder + "/" + name;
-    if (pid <= 1 || ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
-    if (::lstat(path.c_str(), &status) != 0 || status.st_uid != ::geteuid()) continue;
-    if (std::time(nullptr) - status.st_mtime > 3600) ::unlink(path.c_str());
+    if (known && (pid <= 1 || ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH)) continue;
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
+      continue;
+    if (std::time(nullptr) - status.st_mtime <= age) continue;
+    if (std::time(nullptr) - newest_event(path, status) > age) ::unlink(path.c_str());
   }
   ::closedir(dir);
 }

@@ -45,7 +45,7 @@ class alignas(64) Profile {
   // The reason where the file cannot be made, "" otherwise.
   std::string open(const ProfilerSettings& settings, const CommFacts& facts);
   bool is_open() const { return header() != nullptr; }
-  void close();
+  void close();  // gives back the memory of records that were never used
 
   void expect() const;                      // an event will begin soon
   std::uint64_t begin(const Event& event);  // its number, for the calls below
@@ -72,7 +72,8 @@ class alignas(64) Profile {
 };
 static_assert(sizeof(Profile) == 64);
 
-// Removes files of this user whose process is gone and that are older than an hour.
+// Removes files of this user whose process is gone and whose newest event is older than an hour; those of
+// processes of other hosts and containers, which cannot be seen, after a week without one.
 void remove_stale(const std::string& folder);
 
 }  // namespace topotune::plugins

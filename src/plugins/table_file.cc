@@ -41,11 +41,7 @@ std::string read_file(const std::string& path, std::string& wrong) {
   return out;
 }
 
-// Why a readable table is not for this process.
-std::string foreign(const tune::Table& table, const TunerSettings& settings, const std::string& nccl) {
-  if (!tune::accepts(settings.accept, "nccl") && table.nccl != nccl)
-    return "it was measured with NCCL " + table.nccl + ", this is " +
-           (nccl.empty() ? "an unknown version" : nccl);
+std::string other_machine(const tune::Table& table, const TunerSettings& settings) {
   if (tune::accepts(settings.accept, "machine")) return "";
   const auto machine = tune::machine_fingerprint(settings.root);
   if (table.machine == machine) return "";
@@ -69,7 +65,7 @@ TunerSettings TunerSettings::from_environment() {
   return out;
 }
 
-Loaded load_table(const TunerSettings& settings, const std::string& nccl) {
+Loaded load_table(const TunerSettings& settings) {
   Loaded out;
   if (settings.table.empty()) {
     out.off = "TOPOTUNE_TUNER_TABLE is not set";
@@ -91,11 +87,32 @@ Loaded load_table(const TunerSettings& settings, const std::string& nccl) {
   if (settings.hash && *settings.hash != tune::hash_text(out.hash))
     out.off =
         settings.table + ": its hash is " + tune::hash_text(out.hash) + ", the job wants " + *settings.hash;
-  else if (auto why = foreign(*parsed.table, settings, nccl); !why.empty())
+  else if (auto why = other_machine(*parsed.table, settings); !why.empty())
     out.off = settings.table + ": " + why;
   else
     out.table = std::move(parsed.table);
   return out;
+}
+
+std::string other_nccl(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl) {
+  if (!loaded.table || tune::accepts(settings.accept, "nccl") || loaded.table->nccl == nccl) return "";
+  return settings.table + ": it was measured with NCCL " + loaded.table->nccl + ", this is " +
+         (nccl.empty() ? "an unknown version" : nccl);
+}
+
+bool shares_a_fabric(const std::string& root) {
+  return ::access((root + "/dev/nvidia-caps-imex-channels").c_str(), F_OK) == 0;
+}
+
+bool job_is_on_one_node() {
+  constexpr const char* sizes[][2] = {{"LOCAL_WORLD_SIZE", "WORLD_SIZE"},
+                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
+                                      {"MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"},
+                                      {"MPI_LOCALNRANKS", "PMI_SIZE"}};
+  // The innermost launcher says what the job is.
+  for (const auto& [local, all] : sizes)
+    if (const auto here = variable(local); !here.empty()) return here == variable(all);
+  return variable("SLURM_STEP_NUM_NODES") == "1";
 }
 
 }  // namespace topotune::plugins

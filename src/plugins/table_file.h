@@ -22,13 +22,19 @@ struct TunerSettings {
   static TunerSettings from_environment();
 };
 
-// The table as this process may use it, or the one line that says why not.
+// The table as this machine and job may use it, or the one line that says why not.
 struct Loaded {
   std::optional<tune::Table> table;
   std::uint64_t hash = 0;
   std::string off;  // "" when the table may be used
 };
-// `nccl` is "2.28.9", "" unknown.
-Loaded load_table(const TunerSettings& settings, const std::string& nccl);
+Loaded load_table(const TunerSettings& settings);
+// Why it is not for this NCCL ("2.28.9", "" unknown), of which a process may have several; "" when it is.
+std::string other_nccl(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl);
+
+// Hosts that share an NVLink fabric are one node to NCCL (MNNVL, which needs this device).
+bool shares_a_fabric(const std::string& root);
+// The launcher's variables say that all ranks of the job are on this node. False: they say no, or nothing.
+bool job_is_on_one_node();
 
 }  // namespace topotune::plugins

@@ -14,8 +14,9 @@ namespace topotune::plugins {
 // One communicator on one rank. decide() takes no lock and allocates nothing.
 class Tuner {
  public:
-  Tuner(const Loaded& loaded, const TunerSettings& settings, std::optional<std::uint64_t> comm_id,
-        std::size_t ranks, std::size_t nodes, Logger log);
+  // `nccl`: the version that made the communicator. Interfaces before v5 do not name it.
+  Tuner(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl,
+        std::optional<std::uint64_t> comm_id, std::size_t ranks, std::size_t nodes, Logger log);
 
   const tune::Choice* decide(int function, std::uint64_t bytes) const {
     return off_ ? nullptr : decide_if_agreed(function, bytes);
@@ -25,8 +26,8 @@ class Tuner {
 
  private:
   const tune::Choice* decide_if_agreed(int function, std::uint64_t bytes) const;
-  void start(const Loaded& loaded, const TunerSettings& settings, std::optional<std::uint64_t> comm_id,
-             std::size_t ranks, std::size_t nodes);
+  void start(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl,
+             std::optional<std::uint64_t> comm_id, std::size_t ranks, std::size_t nodes);
 
   tune::Decider decider_;
   Agreement agreement_;

@@ -39,8 +39,8 @@ std::string nccl_version(Logger log) {
 }
 
 // The file is read by the first communicator of the process; all of them use what it held then.
-const Loaded& loaded(const TunerSettings& settings, Logger log) {
-  static const Loaded once = load_table(settings, nccl_version(log));
+const Loaded& loaded(const TunerSettings& settings) {
+  static const Loaded once = load_table(settings);
   return once;
 }
 
@@ -82,7 +82,7 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
   *context = nullptr;
   try {
     const auto settings = TunerSettings::from_environment();
-    auto* tuner = new Tuner(loaded(settings, log), settings, comm_id, ranks, nodes, log);
+    auto* tuner = new Tuner(loaded(settings), settings, nccl_version(log), comm_id, ranks, nodes, log);
     *context = tuner;
     const std::lock_guard hold(last_mutex);
     last_ranks = ranks, last_nodes = nodes;
@@ -131,8 +131,12 @@ Rc get_v2(void* context, int function, std::size_t bytes, int, int, int, int* al
   const auto* choice = tuner.decide(function, bytes);
   if (choice == nullptr) return kSuccess;
   // This interface does not show what is possible: only what every machine has, and only if nobody filters.
+  // LL128 is not safe on all of them, and there is Tree for one collective.
+  constexpr int kTree = 0, kRing = 1, kLl128 = 1;
   const bool named = choice->algorithm != tune::kNcclChooses;
-  if (named && (choice->algorithm > 1 || tuner.filtered())) return kSuccess;
+  const bool tree = choice->algorithm == kTree && function == static_cast<int>(tune::Collective::all_reduce);
+  if (named && ((choice->algorithm != kRing && !tree) || choice->protocol == kLl128 || tuner.filtered()))
+    return kSuccess;
   if (named) *algorithm = choice->algorithm, *protocol = choice->protocol;
   if (choice->channels > 0 && channels != nullptr) *channels = choice->channels;
   return kSuccess;

@@ -24,7 +24,7 @@ class Steering {
     Costs costs;
   };
   virtual Last last() = 0;
-  virtual std::string said() { return {}; }  // the plugin's line about the newest communicator
+  virtual std::string said() { return {}; }    // the plugin's line about the newest communicator
   virtual std::uint32_t nodes() { return 1; }  // of the newest communicator, as NCCL counts them
 };
 

@@ -7,8 +7,10 @@ namespace topotune::tune {
 Decider::Decider(const Table& table, std::size_t ranks, std::size_t nodes) {
   for (const auto& r : table.regions) {
     const auto index = static_cast<std::size_t>(r.collective);
-    if (r.ranks == ranks && r.nodes == nodes && index < rows_.size())
-      rows_[index].push_back({r.from, r.to, r.choice});
+    if (r.ranks != ranks || r.nodes != nodes || index >= rows_.size()) continue;
+    auto choice = r.choice;
+    if (!keeps_to_channels(choice.algorithm, nodes)) choice.channels = 0;
+    rows_[index].push_back({r.from, r.to, choice});
   }
   for (auto& rows : rows_) std::ranges::sort(rows, {}, &Row::from);
 }
@@ -28,6 +30,12 @@ std::size_t Decider::regions() const {
   return count;
 }
 
+bool keeps_to_channels(int algorithm, std::size_t nodes) {
+  constexpr int kCollNetDirect = 2, kCollNetChain = 3, kNvls = 4;
+  if (algorithm == kCollNetDirect || algorithm == kCollNetChain) return false;
+  return nodes == 1 || (algorithm != kNvls && algorithm != kNcclChooses);
+}
+
 Applied apply(const Choice& choice, float* costs, int algorithms, int protocols, int* channels) {
   Applied applied = Applied::channels_only;
   if (choice.algorithm != kNcclChooses) {
@@ -36,6 +44,9 @@ Applied apply(const Choice& choice, float* costs, int algorithms, int protocols,
       return Applied::unusable;
     float& cost = costs[choice.algorithm * protocols + choice.protocol];
     if (!(cost >= 0)) return Applied::unusable;
+    const auto best = cheapest(costs, algorithms, protocols);
+    const float least = costs[best.algorithm * protocols + best.protocol];
+    if (least > 0 && cost > 256 * least) return Applied::unusable;
     cost = 0;
     applied = Applied::forced;
   }

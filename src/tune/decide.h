@@ -26,11 +26,17 @@ class Decider {
   std::array<std::vector<Row>, kTunedCollectives> rows_;
 };
 
+// Whether NCCL keeps to the channels that a communicator has when its tuner asks for more. It does not for
+// what a switch of the network reduces: there a choice says nothing of channels.
+bool keeps_to_channels(int algorithm, std::size_t nodes);
+
 // What became of a choice in NCCL's cost table.
 enum class Applied { nothing, channels_only, forced, unusable };
 
 // Writes a choice into NCCL's table of microseconds (`costs`: algorithms x protocols, negative = not
 // possible) and channel count. An entry that is not possible stays so, and then nothing at all is changed.
+// The same for one that NCCL holds to be 256 times as slow as another: so it marks what it does not want for
+// other reasons than time (Ring for fp8 on more than eight ranks loses precision: times 1024).
 Applied apply(const Choice& choice, float* costs, int algorithms, int protocols, int* channels);
 
 // The entry that NCCL itself would take: the smallest that is not negative, the first of equals.

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tune/decide.h"
+
 namespace topotune::tune {
 
 namespace {
@@ -72,7 +74,8 @@ class Prover {
     for (const int channels : {24, 16, 8}) others.push_back({d.algorithm, d.protocol, channels});
     if (answer.cell.bytes > o_.small_bytes && d.protocol == kLl) others.back() = {d.algorithm, kLl128, 24};
     for (const auto& c : others)
-      if (d.algorithm != kNcclChooses && c != answer.choice) choices.push_back(c);
+      if (d.algorithm != kNcclChooses && keeps_to_channels(d.algorithm, o_.nodes) && c != answer.choice)
+        choices.push_back(c);
     item.next.emplace().cell = answer.cell;
     item.next->choices = std::move(choices);
   }

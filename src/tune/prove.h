@@ -23,6 +23,7 @@ std::vector<Answer> answers_of(const SearchResult& result, std::size_t level, co
 
 struct ProveOptions {
   bool same = false;                           // the table sets nothing: NCCL's own choice is the default
+  std::size_t nodes = 1;                       // of the communicators
   std::size_t first = 4, step = 2, most = 12;  // generations of communicators, see TrialOptions
   std::size_t rounds = 3;
   double budget_seconds = 50;

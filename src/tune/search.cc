@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "measure/statistics.h"
+#include "tune/decide.h"
 
 namespace topotune::tune {
 
@@ -186,6 +187,7 @@ class Search {
         continue;
       // What is best so far comes first, then the most channels: those remain when the time is over.
       variants.push_back({mine[i].candidate, {}});
+      if (!keeps_to_channels(choice.algorithm, o_.nodes)) continue;
       for (const int channels : {64, 48, 32, 24, 16, 8, 4, 2, 1}) {
         if (channels > m_.levels()[level].ctas.value_or(24)) continue;
         Candidate c{level, {choice.algorithm, choice.protocol, channels}};
@@ -279,7 +281,8 @@ class Search {
     const int most = m_.levels()[level].ctas.value_or(25);
     for (const auto& choice : {best.choice, r.default_choice})
       for (const int channels : {24, 16, 12, 8})
-        if (choice.algorithm != kNcclChooses && channels < most &&
+        if (choice.algorithm != kNcclChooses && keeps_to_channels(choice.algorithm, o_.nodes) &&
+            channels < most &&
             (best.choice.channels == 0 || channels < best.choice.channels || choice != best.choice))
           others.push_back({level, {choice.algorithm, choice.protocol, channels}});
     if (level > 0 && r.default_choice.algorithm != kNcclChooses)

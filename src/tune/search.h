@@ -12,6 +12,7 @@ namespace topotune::tune {
 
 struct SearchOptions {
   std::vector<Cell> cells;  // ascending in size, so that all collectives get their share of the time
+  std::size_t nodes = 1;    // of the communicators
   double budget_seconds = 120;
   double margin = 0.01;     // a choice is taken when it is surely faster by more than this
   double tolerance = 0.01;  // and kept out when it may be slower than the default by more than this

@@ -27,7 +27,7 @@ TEST(Abi, ExportsItsVersionsAndNothingElse) {
             (std::set<std::string>{"ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4",
                                    "ncclTunerPlugin_v5", "ncclTunerPlugin_v6", "topotune_tuner_control",
                                    "topotune_tuner_force", "topotune_tuner_last", "topotune_tuner_release",
-                                   "topotune_tuner_said", "topotune_tuner_watch"}));
+                                   "topotune_tuner_said", "topotune_tuner_shape", "topotune_tuner_watch"}));
   EXPECT_EQ(exported(TOPOTUNE_PROFILER),
             (std::set<std::string>{"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
                                    "ncclProfiler_v5", "ncclProfiler_v6", "topotune_profiler_pause"}));

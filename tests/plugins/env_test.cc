@@ -17,6 +17,8 @@ struct Job {
   explicit Job(const std::string& text = kTable) {
     variables.set("TOPOTUNE_TUNER_TABLE", folder.write("table", text));
     variables.set("TOPOTUNE_TUNER_ACCEPT", "machine");
+    variables.set("LOCAL_WORLD_SIZE", "8");
+    variables.set("WORLD_SIZE", "8");
   }
 };
 
@@ -82,6 +84,43 @@ TEST(Env, ATableThatMayNotBeUsedChangesNothing) {
   auto* v1 = library.get<EnvV1>("ncclEnvPlugin_v1");
   EXPECT_EQ(v1->init(2, 27, 3, ""), 0);  // another NCCL
   EXPECT_EQ(v1->get_env("NCCL_MIN_CTAS"), nullptr);
+}
+
+// Ranks with different numbers of thread blocks hang, and one node does not know what the others have.
+TEST(Env, SettingsAreForOneNodeOrByTheJobsHash) {
+  struct Case {
+    const char *world, *hash;
+    bool set;
+  };
+  const auto hash = tune::hash_text(tune::hash_of(kTable));
+  const auto of_node = "node:" + hash;
+  for (const auto& c : {Case{"8", "", true},
+                        {"16", "", false},
+                        {"", "", false},
+                        {"16", of_node.c_str(), false},
+                        {"16", hash.c_str(), true}}) {
+    Job job;
+    job.variables.set("WORLD_SIZE", c.world);
+    job.variables.set("TOPOTUNE_TUNER_HASH", c.hash);
+    const loader::Library library(TOPOTUNE_ENV);
+    auto* v2 = library.get<EnvV2>("ncclEnvPlugin_v2");
+    EXPECT_EQ(v2->init(2, 28, 9, "", loader::log), 0);
+    EXPECT_EQ(v2->get_env("NCCL_MIN_CTAS") != nullptr, c.set) << c.world << c.hash;
+    EXPECT_EQ(v2->get_env("NCCL_TUNER_PLUGIN") != nullptr, c.set) << c.world << c.hash;
+    EXPECT_EQ(loader::said("all ranks need the table's NCCL_MIN_CTAS"), !c.set) << c.world << c.hash;
+  }
+}
+
+// A table that sets nothing is the tuner's to judge.
+TEST(Env, WithoutSettingsThereIsNothingToGuard) {
+  std::string text = kTable;
+  text.erase(text.find("set"), text.find("region") - text.find("set"));
+  Job job(text);
+  job.variables.set("WORLD_SIZE", "16");
+  const loader::Library library(TOPOTUNE_ENV);
+  auto* v2 = library.get<EnvV2>("ncclEnvPlugin_v2");
+  EXPECT_EQ(v2->init(2, 28, 9, "", loader::log), 0);
+  EXPECT_NE(v2->get_env("NCCL_TUNER_PLUGIN"), nullptr) << loader::lines.front();
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -166,7 +169,7 @@ TEST(Profiler, BytesToPeersAreCountedBySteps) {
   int mask = 0;
   void* context = nullptr;
   ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 2, 4, 0, loader::log), 0);
-  EXPECT_EQ(mask, 2 | 4 | 8 | 16);  // several nodes
+  EXPECT_EQ(mask, 2 | 4 | 8 | 16 | 4096);  // several nodes
   const auto send = [&](int peer, int pid, bool is_send, std::size_t bytes) {
     DescrV6 op{};
     op.type = kProxyOp, op.proxy_op = {pid, 0, peer, 1, 1, is_send ? 1 : 0};
@@ -480,6 +483,141 @@ TEST(Profiler, TheFileOutlivesAKilledJob) {
   EXPECT_EQ(v.header.closed, 0u);
   EXPECT_EQ(v.records[0].bytes, 100u);
   EXPECT_EQ(v.records[0].stop_ns, 0u);
+}
+
+// NCCL fails a job for which there is no shared memory left.
+TEST(Profiler, LeavesRoomInItsFolder) {
+  Scene scene;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kNotHere = 77;
+    if (::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(kNotHere);
+    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (::mount("none", scene.folder.path.c_str(), "tmpfs", 0, "size=4m") != 0) ::_exit(kNotHere);
+    void* handle = ::dlopen(TOPOTUNE_PROFILER, RTLD_NOW | RTLD_LOCAL);
+    auto* p = static_cast<ProfilerNamed<DescrV5>*>(::dlsym(handle, "ncclProfiler_v5"));
+    int mask = 0, made = 0;
+    for (int i = 0; i < 500; ++i) {
+      void* context = nullptr;
+      if (p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log) != 0) ::_exit(1);
+      made += context != nullptr;
+    }
+    std::error_code error;
+    const auto left = fs::space(scene.folder.path, error).available;
+    const bool good = made > 10 && made < 500 && left >= (2u << 20) && left < (3u << 20) &&
+                      loader::said("too little room beside what NCCL needs");
+    ::_exit(good ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no file system can be mounted here";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Profiler, WhatAClosedCommunicatorNeverUsedIsGivenBack) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_RECORDS", "4096");
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void *context = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  auto d = coll(50);
+  for (int i = 0; i < 100; ++i) p->start(context, &handle, &d), p->stop(handle);
+  const auto blocks = [&] {
+    struct stat status {};
+    ::stat(fs::directory_iterator(scene.folder.path)->path().c_str(), &status);
+    return status.st_blocks * 512;
+  };
+  const auto before = blocks();
+  p->finalize(context);
+  EXPECT_EQ(p->stop(handle), 0);                       // one that comes late
+  if (const auto after = blocks(); after != before) {  // file systems without holes keep it
+    EXPECT_LT(after, before / 4);
+  }
+  const auto all = files(scene.folder.path);
+  const View v(all.at(0));
+  EXPECT_EQ(v.header.closed, 1u);
+  EXPECT_EQ(v.records[99].sequence.load(), 100u);
+  EXPECT_EQ(v.records[4095].sequence.load(), 0u);
+}
+
+// Only what nobody wants any more: an old file can be of a process that lives elsewhere, or has just ended.
+TEST(Profiler, RemovesWhatIsStaleAndNothingElse) {
+  Scene scene;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    void* handle = ::dlopen(TOPOTUNE_PROFILER, RTLD_NOW | RTLD_LOCAL);
+    auto* p = static_cast<ProfilerNamed<DescrV5>*>(::dlsym(handle, "ncclProfiler_v5"));
+    int mask = 0;
+    void *context = nullptr, *event = nullptr;
+    for (int i = 0; i < 2; ++i) p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr);
+    auto d = coll(50);
+    p->start(context, &event, &d);  // in the second
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  std::vector<fs::path> made;
+  for (const auto& entry : fs::directory_iterator(scene.folder.path)) made.push_back(entry.path());
+  std::sort(made.begin(), made.end());
+  ASSERT_EQ(made.size(), 2u);
+  // Both began three hours ago; the second had an event a moment ago, three hours later.
+  const auto shift = [](const fs::path& path, std::uint64_t seconds, bool records) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    std::uint64_t value = 0;
+    const auto move_back = [&](std::size_t at) {
+      file.seekg(static_cast<std::streamoff>(at)), file.read(reinterpret_cast<char*>(&value), 8);
+      value -= seconds * 1'000'000'000;
+      file.seekp(static_cast<std::streamoff>(at)), file.write(reinterpret_cast<const char*>(&value), 8);
+    };
+    move_back(offsetof(ProfileHeader, began_unix_ns));
+    if (records) move_back(offsetof(ProfileHeader, began_ns));
+  };
+  shift(made[0], 3 * 3600, false), shift(made[1], 3 * 3600, true);
+  auto elsewhere = made[0].string();
+  elsewhere.replace(elsewhere.size() - 15, 8, "00000000");
+  fs::copy_file(made[0], elsewhere);
+  for (const auto& entry : fs::directory_iterator(scene.folder.path))
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(3));
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_FALSE(fs::exists(made[0]));
+  EXPECT_TRUE(fs::exists(made[1]));
+  EXPECT_TRUE(fs::exists(elsewhere));
+}
+
+// NCCL calls a byte's type "Unknown".
+TEST(Profiler, BytesAreCountedWhereNcclHasNoNameForThem) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void *context = nullptr, *handle = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  auto d = coll(50);
+  d.coll.datatype = "Unknown";
+  p->start(context, &handle, &d);
+  const auto all = files(scene.folder.path);
+  const View v(all.at(0));
+  EXPECT_EQ(v.records[0].bytes, 50u);
+  EXPECT_EQ(v.records[0].datatype, 1u);
+}
+
+// Collectives of the copy engines have an event of their own in v6.
+TEST(Profiler, V6AsksForCopyEngines) {
+  const Scene scene;
+  const loader::Library library(TOPOTUNE_PROFILER);
+  auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
+  int mask = 0;
+  void* context = nullptr;
+  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_EQ(mask, 2 | 4 | 4096);
 }
 
 TEST(Profiler, CostsLittle) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -162,16 +164,165 @@ TEST(Tuner, V2ToV4NeedTheHash) {
   ASSERT_EQ(v2->init(2, 1, loader::log, &context), 0);
   int algorithm = -1, protocol = -1;
   channels = 0;
+  EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 2500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
+  EXPECT_EQ(algorithm, 0);
+  EXPECT_EQ(protocol, 2);
+  EXPECT_EQ(channels, 0);
+  // Nor whether LL128 is safe on this machine.
+  algorithm = protocol = -1;
   EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 1500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
-  EXPECT_EQ(algorithm, 1);
-  EXPECT_EQ(protocol, 1);
-  EXPECT_EQ(channels, 8);
+  EXPECT_EQ(algorithm, -1);
+  EXPECT_EQ(channels, 0);
   // It cannot see whether NVLS is possible.
   algorithm = protocol = -1, channels = 0;
   EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 4500, 0, 1, 1, &algorithm, &protocol, &channels), 0);
   EXPECT_EQ(algorithm, -1);
   EXPECT_EQ(channels, 0);
   EXPECT_EQ(v2->destroy(context), 0);
+}
+
+// NCCL 2.21 takes whatever is said: Tree of anything but an all-reduce would run another kernel.
+TEST(Tuner, V2HasTreeForOneCollective) {
+  std::string text = table_text();
+  text.replace(text.find("region"), 0, "region broadcast 2000 2999 2 1 Tree Simple * 1.1 1.0 1.2\n");
+  text.replace(text.find("end 4"), 5, "end 5");
+  Job job(text);
+  job.variables.set("TOPOTUNE_TUNER_HASH", tune::hash_text(tune::hash_of(text)));
+  const loader::Library library(TOPOTUNE_TUNER);
+  void* context = nullptr;
+  auto* v2 = library.get<TunerV2>("ncclTunerPlugin_v2");
+  ASSERT_EQ(v2->init(2, 1, loader::log, &context), 0);
+  EXPECT_TRUE(loader::said("5 regions")) << loader::lines.front();
+  int algorithm = -1, protocol = -1, channels = 0;
+  EXPECT_EQ(v2->get_coll_info(context, 0, 2500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
+  EXPECT_EQ(algorithm, -1);
+  EXPECT_EQ(v2->destroy(context), 0);
+}
+
+// With several nodes only the job's own hash decides, for all ranks alike: however many of them a node has,
+// and whether or not NCCL's nodes share their memory.
+TEST(Tuner, RanksOfSeveralNodesDecideAlike) {
+  std::string text = table_text();
+  for (std::size_t at = 0; (at = text.find(" 2 1 ", at)) != std::string::npos;) text.replace(at, 5, " 4 2 ");
+  Job job(text);
+  job.variables.set("TOPOTUNE_TUNER_HASH", tune::hash_text(tune::hash_of(text)));
+  job.variables.set("TOPOTUNE_TUNER_SHM", "/nowhere");  // is of no use to them
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  void* contexts[4] = {};
+  for (auto& context : contexts) ASSERT_EQ(v5->init(&context, 9, 4, 2, loader::log, nullptr, nullptr), 0);
+  for (auto* context : contexts) {
+    Costs costs;
+    int channels = 0;
+    EXPECT_EQ(v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels), 0);
+    EXPECT_EQ(costs.at[1][1], 0);
+    // NCCL would take any number of channels for what it chooses itself there, if that is a CollNet.
+    channels = 0;
+    EXPECT_EQ(v5->get_coll_info(context, kAllReduce, 3500, 1, costs.table(), 7, 3, 0, &channels), 0);
+    EXPECT_EQ(channels, 0);
+    EXPECT_EQ(v5->finalize(context), 0);
+  }
+}
+
+// Hosts that share an NVLink fabric are one node to NCCL, and each has a /dev/shm of its own.
+TEST(Tuner, ASharedFabricNeedsTheJobsHash) {
+  Job job;
+  const auto hash = tune::hash_text(tune::hash_of(table_text()));
+  job.variables.set("TOPOTUNE_TUNER_ROOT", job.folder.path);
+  (void)!std::system(("mkdir -p " + job.folder.path + "/dev/nvidia-caps-imex-channels").c_str());
+  for (const bool whole_job : {false, true}) {
+    job.variables.set("TOPOTUNE_TUNER_HASH", whole_job ? hash : "node:" + hash);
+    const loader::Library library(TOPOTUNE_TUNER);
+    auto* v4 = library.get<TunerV4>("ncclTunerPlugin_v4");
+    auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+    void *older = nullptr, *newer = nullptr;
+    ASSERT_EQ(v4->init(2, 1, loader::log, &older), 0);
+    ASSERT_EQ(v5->init(&newer, 3, 2, 1, loader::log, nullptr, nullptr), 0);  // the other rank is elsewhere
+    Costs first, second;
+    int channels = 0;
+    EXPECT_EQ(v4->get_coll_info(older, kAllReduce, 1500, 1, first.table(), 7, 3, 1, &channels), 0);
+    EXPECT_EQ(v5->get_coll_info(newer, kAllReduce, 1500, 1, second.table(), 7, 3, 1, &channels), 0);
+    EXPECT_EQ(first.changed(), whole_job ? 1 : 0);
+    EXPECT_EQ(second.changed(), whole_job ? 1 : 0);
+    v4->destroy(older), v5->finalize(newer);
+  }
+}
+
+// NCCL multiplies what it does not want for other reasons than time: Ring by 1024 for fp8 on many ranks.
+TEST(Tuner, LeavesAloneWhatNcclMarksByItsCost) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2);
+  Costs costs;
+  for (float& cost : costs.at[1]) cost *= 1024;
+  int channels = 0;
+  EXPECT_EQ(ranks.ask(1500, costs, channels), 0);
+  EXPECT_EQ(costs.at[1][1], 10240);
+  EXPECT_EQ(channels, 0);
+}
+
+// A name can come again after ranks that are gone: what they left counts for nothing.
+TEST(Tuner, RanksThatDiedLeaveNothingBehind) {
+  const Job job;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    void* handle = ::dlopen(TOPOTUNE_TUNER, RTLD_NOW | RTLD_LOCAL);
+    auto* v5 = static_cast<TunerV5*>(::dlsym(handle, "ncclTunerPlugin_v5"));
+    void* context = nullptr;
+    v5->init(&context, 21, 2, 1, nullptr, nullptr, nullptr);
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(job.folder.path), {}); };
+  EXPECT_EQ(files(), 2);  // the table, and what the child left
+  const loader::Library library(TOPOTUNE_TUNER);
+  {
+    Ranks ranks(library, 2, 21);
+    for (const std::size_t rank : {0u, 1u}) {
+      Costs costs;
+      int channels = 0;
+      EXPECT_EQ(ranks.ask(1500, costs, channels, kAllReduce, rank), 0);
+      EXPECT_EQ(costs.at[1][1], 0);
+    }
+  }
+  EXPECT_EQ(files(), 1);
+  // Where not all came, the one that leaves takes the file along.
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  void* alone = nullptr;
+  ASSERT_EQ(v5->init(&alone, 22, 2, 1, loader::log, nullptr, nullptr), 0);
+  EXPECT_EQ(files(), 2);
+  v5->finalize(alone);
+  EXPECT_EQ(files(), 1);
+}
+
+// Communicators of one name again and again, their ranks in threads of their own.
+TEST(Tuner, OneNameAgainAndAgain) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  constexpr int kRanks = 4, kRounds = 200;
+  std::atomic<int> wrong{0};
+  std::barrier together(kRanks);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        void* context = nullptr;
+        v5->init(&context, 5, kRanks / 2, 1, nullptr, nullptr, nullptr);
+        together.arrive_and_wait();  // two pairs at once
+        Costs costs;
+        int channels = 0;
+        v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels);
+        if (costs.at[1][1] != 0) ++wrong;
+        together.arrive_and_wait();
+        v5->finalize(context);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // What a node took from its own file says nothing of the other nodes.
@@ -376,8 +527,8 @@ TEST(Tuner, AllVersionsAtOnce) {
     threads.emplace_back([&] {
       unnamed(library.get<TunerV2>("ncclTunerPlugin_v2"), [](auto* t, void* context) {
         int algorithm = -1, protocol = -1, channels = 0;
-        const int rc = t->get_coll_info(context, kAllReduce, 1500, 0, 0, 1, &algorithm, &protocol, &channels);
-        return rc == 0 && algorithm == 1 && protocol == 1 && channels == 8;
+        const int rc = t->get_coll_info(context, kAllReduce, 2500, 0, 0, 1, &algorithm, &protocol, &channels);
+        return rc == 0 && algorithm == 0 && protocol == 2 && channels == 0;
       });
     });
     threads.emplace_back([&] {
