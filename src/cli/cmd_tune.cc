@@ -307,13 +307,13 @@ class Run {
                                  fmt::format("{:g} s were over before all cells were measured", o_.budget)});
     const bool all_failed =
         std::ranges::all_of(outcome.search.cells, [](const auto& c) { return !c.failed.empty(); });
-    if (all_failed) {
+    const auto& lost = m.crew->lost();
+    if (all_failed && !lost) {
       const auto why = outcome.search.cells.empty() ? std::string("no cell was measured")
                                                     : outcome.search.cells.front().failed;
       if (!stopped())
         return report(Error{Errc::unsupported, "tune: nothing could be measured: " + why, {}, {}, {}, {}});
     }
-    const auto& lost = m.crew->lost();
     if (!o_.out.empty() && !all_failed && !lost) {
       const auto text = tune::write_table(outcome.table);
       if (const auto written = write_whole_file(o_.out, text); !written) return report(written.error());
