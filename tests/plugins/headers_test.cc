@@ -12,7 +12,9 @@
 //
 #include "nccl_common.h"
 //
+#if __has_include("plugin/nccl_env.h")  // from 2.28.7 on
 #include "plugin/nccl_env.h"
+#endif
 #include "plugin/nccl_profiler.h"
 #include "plugin/nccl_tuner.h"
 #include "plugins/env_api.h"
@@ -41,7 +43,9 @@ SAME(TunerConstants, nvls_tree, ncclTunerConstants_v5_t, perChMaxNVLSTreeBws);
 #ifdef TUNER_V6_H_
 TABLE(TunerV6, get_chunk_size, ncclTuner_v6_t, getChunkSize);
 #endif
+#ifdef ENV_V1_H_
 TABLE(EnvV1, get_env, ncclEnv_v1_t, getEnv);
+#endif
 #ifdef ENV_V2_H_
 TABLE(EnvV2, get_env, ncclEnv_v2_t, getEnv);
 #endif
