@@ -42,18 +42,23 @@ class Run {
  private:
   int run() {
     end_in_order_on_interrupt();
-    const auto plan = plan_of(o_);
-    if (!plan) return report(plan.error());
     step("meeting the other processes");
     auto job = meet_tune_job(o_.job);
     if (!job) return failed(job.error());
     job_ = std::move(*job);
-    if (!o_.overhead.empty()) return overhead(*plan);
-    return o_.check.empty() ? tune(*plan) : check(*plan);
+    auto asked = prepared();
+    if (!asked) return failed(asked.error());
+    if (!job_.leads()) return follow(*asked);
+    const auto plan = plan_of(o_);
+    if (!plan) return failed(plan.error());
+    asked->buffer_bytes = plan->most_bytes();
+    if (!o_.overhead.empty()) return overhead(*plan, *asked);
+    return o_.check.empty() ? tune(*plan, *asked) : check(*plan, *asked);
   }
 
   void step(const std::string& what) {
-    watchdog_.begin(what, 60);
+    // What waits for other processes has a limit of its own, and names them.
+    watchdog_.begin(what, job_.peers && job_.peers->size() == 1 ? 60 : 90);
     progress_(what);
   }
   void idle() {
@@ -101,24 +106,45 @@ class Run {
     run_.machine.emplace_back("nodes", std::to_string(m.nodes()));
   }
 
-  // The machine, when this process decides; the status of the others, when they have followed to the end.
-  std::optional<int> open(const MachineRequest& request) {
-    auto machine = open_tune_machine(job_, request, hooks_.progress);
-    if (!machine) return failed(machine.error());
-    machine_ = std::move(*machine);
-    if (job_.leads()) return std::nullopt;
-    const auto followed = follow_the_leader(*machine_, request, [this](const std::string& what) {
-      what.empty() ? watchdog_.end() : watchdog_.begin(what, 90);
-    });
-    if (!followed) return failed(followed.error());
-    return closing(interrupted() ? kInterrupted : kOk);
-  }
-  MachineRequest request(const TunePlan& plan, std::vector<tune::Level> levels) const {
+  // What every process of the job needs, and its environment for NCCL.
+  Result<MachineRequest> prepared() {
     MachineRequest out;
     out.gpus = o_.gpus, out.gpus_per_process = o_.gpus_per_process;
-    out.levels = std::move(levels), out.buffer_bytes = plan.most_bytes();
+    out.levels = {{}};
     out.stop = [] { return interrupted(); };
+    if (!o_.check.empty()) {
+      auto table = load_tuning_table(o_.check);
+      if (!table) return tl::unexpected(table.error());
+      out.table = table->hash;
+      checked_ = std::move(table->table);
+    }
+    const bool profiler = !o_.overhead.empty();
+    const auto plugin = profiler ? find_plugin(o_.overhead, "libnccl-profiler-topotune.so")
+                                 : find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
+    if (!plugin) return tl::unexpected(plugin.error());
+    (profiler ? out.profiler : out.plugin) = *plugin;
+    if (auto ok = prepare_environment(out.plugin, o_.check); !ok) return tl::unexpected(ok.error());
+    if (profiler) ::setenv("NCCL_PROFILER_PLUGIN", plugin->c_str(), 1);
+    // That all have this table is asked before it is used.
+    if (!out.table.empty() && job_.peers->size() > 1) ::setenv("TOPOTUNE_TUNER_HASH", out.table.c_str(), 1);
     return out;
+  }
+
+  Result<void> open(const MachineRequest& request) {
+    auto machine = open_tune_machine(job_, request, hooks_.progress);
+    if (!machine) return tl::unexpected(machine.error());
+    machine_ = std::move(*machine);
+    return {};
+  }
+
+  int follow(const MachineRequest& request) {
+    auto ok = open(request);
+    if (ok)
+      ok = follow_the_leader(*machine_, request, [this](const std::string& what) {
+        what.empty() ? watchdog_.end() : watchdog_.begin(what, 90);
+      });
+    if (!ok) return failed(ok.error());
+    return closing(interrupted() ? kInterrupted : kOk);
   }
 
   // The settings of a table that is added to are those of the whole job.
@@ -139,19 +165,15 @@ class Run {
     return std::nullopt;
   }
 
-  int tune(const TunePlan& plan) {
+  int tune(const TunePlan& plan, MachineRequest& asked) {
     std::optional<tune::Table> other;
     if (!o_.add.empty()) {
       auto loaded = load_tuning_table(o_.add);
       if (!loaded) return failed(loaded.error());
       other = std::move(loaded->table);
     }
-    const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
-    if (!plugin) return failed(plugin.error());
-    if (auto ok = prepare_environment(*plugin, ""); !ok) return failed(ok.error());
-    auto asked = request(plan, levels(other));
-    asked.plugin = *plugin;
-    if (const auto ended = open(asked)) return *ended;
+    asked.levels = levels(other);
+    if (const auto ok = open(asked); !ok) return failed(ok.error());
     auto& m = *machine_;
     describe(m);
     if (other) {
@@ -335,25 +357,16 @@ class Run {
   }
 
   // The table as a job would use it, beside a communicator that knows nothing of it.
-  int check(const TunePlan& plan) {
-    const auto table = load_tuning_table(o_.check);
-    if (!table) return failed(table.error());
-    const auto plugin = find_plugin(o_.plugin, "libnccl-tuner-topotune.so");
-    if (!plugin) return failed(plugin.error());
-    if (auto ok = prepare_environment(*plugin, o_.check); !ok) return failed(ok.error());
-    const tune::Level tuned{ctas_of(table->table)};
-    auto asked = request(plan, {{}});
-    asked.plugin = *plugin, asked.table = table->hash;
-    if (job_.peers->size() > 1) ::setenv("TOPOTUNE_TUNER_HASH", table->hash.c_str(), 1);
-    if (const auto ended = open(asked)) return *ended;
+  int check(const TunePlan& plan, const MachineRequest& asked) {
+    if (const auto ok = open(asked); !ok) return failed(ok.error());
     auto& m = *machine_;
     // A plugin that is off would compare the default with itself; of a table without regions the settings
     // remain.
     const auto said = m.steering->said();
-    const bool empty = table->table.regions.empty() && said.find("has nothing for") != std::string::npos;
+    const bool empty = checked_.regions.empty() && said.find("has nothing for") != std::string::npos;
     if (!empty && said.find("tuner: table") == std::string::npos)
       return failed(Error{Errc::unsupported, said, {}, {}, {}, "tune again on this machine with this NCCL"});
-    FreshGroups groups(m, tuned, plan.most_bytes(), plan.measurer, true);
+    FreshGroups groups(m, {ctas_of(checked_)}, plan.most_bytes(), plan.measurer, true);
     const auto columns = tune::compare_instances(groups, compare_options(plan, 24), hooks_);
     if (!columns) return failed(columns.error());
     run_.judgements.push_back({model::Severity::info, "communicators",
@@ -361,20 +374,14 @@ class Run {
     run_.judgements.push_back({model::Severity::info, "plugin",
                                fmt::format("{}; {} decisions came from the table", m.steering->said(),
                                            m.steering->last().applied)});
-    if (m.steering->last().applied == 0 && !table->table.regions.empty() && !stopped())
+    if (m.steering->last().applied == 0 && !checked_.regions.empty() && !stopped())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
     return closing(finish_columns(m, *columns, "tune", "default", "tuned"));
   }
 
   // A job with and without the profiler's events, in one process.
-  int overhead(const TunePlan& plan) {
-    const auto profiler = find_plugin(o_.overhead, "libnccl-profiler-topotune.so");
-    if (!profiler) return failed(profiler.error());
-    if (auto ok = prepare_environment("", ""); !ok) return failed(ok.error());
-    ::setenv("NCCL_PROFILER_PLUGIN", profiler->c_str(), 1);
-    auto asked = request(plan, {{}});
-    asked.profiler = *profiler;
-    if (const auto ended = open(asked)) return *ended;
+  int overhead(const TunePlan& plan, const MachineRequest& asked) {
+    if (const auto ok = open(asked); !ok) return failed(ok.error());
     auto& m = *machine_;
     auto options = plan.measurer;
     options.table_levels = {1};
@@ -412,6 +419,7 @@ class Run {
   const Globals& globals_;
   TuneJob job_;
   std::unique_ptr<TuneMachine> machine_;
+  tune::Table checked_;  // of --check
   double start_;
   Progress progress_;
   tune::Hooks hooks_;

@@ -104,3 +104,17 @@ NAME: and refuses another NCCL's
 RUN: printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.27.1\nend 0\n' >$TMP/t; topotune tune --collectives all_reduce --sizes 4K --budget 8 --add $TMP/t --out $TMP/t2
 STATUS: 3
 STDERR: /t: it was measured with NCCL 2.27.1, this is 2.28.9
+
+NAME: what only rank 0 reads need not be on the others' machines
+RUN: mkdir a b; printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.28.9\nend 0\n' >a/t; A='tune --collectives all_reduce --sizes 4K --mode stream --budget 5 --add t --out t --ranks 2 --rendezvous 127.0.0.1:28817'; (cd b; topotune $A --rank 1; echo follower $?) & (cd a; topotune $A --rank 0 -q; echo leader $?); wait; ls a b
+EXPECT: leader 0
+EXPECT: a:
+EXPECT: t
+EXPECT: b:
+
+NAME: an error of rank 0 ends all, and is said once
+RUN: A='tune --collectives all_reduce --budget 5 --ranks 2 --rendezvous 127.0.0.1:28818'; topotune $A --rank 1 2>f.txt & topotune $A --rank 0 --sizes 4M:1K; echo leader $?; wait $!; echo follower $?; cat f.txt; echo end
+EXPECT: leader 64
+EXPECT: follower 2
+EXPECT: end
+STDERR: names no sizes
