@@ -314,14 +314,20 @@ Result<TunePlan> plan_of(const TuneOptions& options) {
 }
 
 Result<std::string> find_plugin(const std::string& named, const std::string& file) {
-  namespace fs = std::filesystem;
   std::error_code error;
-  if (!named.empty()) {
-    const auto path = fs::canonical(named, error);
-    if (error) return tl::unexpected(usage(fmt::format("{}: {}", printable(named), error.message())));
-    return path.string();
-  }
-  return host::module_file(file);
+  auto path = named.empty() ? host::module_file(file)
+                            : Result<std::string>(std::filesystem::canonical(named, error).string());
+  if (error) return tl::unexpected(usage(fmt::format("{}: {}", printable(named), error.message())));
+  constexpr std::size_t kMost = 254;  // NCCL cuts what is longer (plugin_open.cc)
+  if (path && path->size() > kMost)
+    return tl::unexpected(Error{
+        Errc::unsupported,
+        fmt::format("{}: NCCL loads plugins by names of at most {} characters", printable(*path), kMost),
+        {},
+        {},
+        {},
+        "install topotune in a folder with a shorter name, or set TOPOTUNE_MODULES"});
+  return path;
 }
 
 Result<void> prepare_environment(const std::string& plugin, const std::string& table) {

@@ -128,3 +128,8 @@ NAME: a profiler file that is cut off
 RUN: head -c 9000 "$DATA/fuzz/corpus/nccl_profile/two.ttprof" >$TMP/p; topotune log $TMP/p
 STATUS: 3
 STDERR: /p: a profiler file of 9000 bytes is cut off
+
+NAME: NCCL cuts longer names of plugins
+RUN: d=$TMP/$(printf 'x%.0s' $(seq 200))/yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; mkdir -p $d; printf x >$d/libnccl-tuner-topotune.so; printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nend 0\n' >$TMP/t; TOPOTUNE_MODULES=$d topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
+STATUS: 3
+STDERR: NCCL loads plugins by names of at most 254 characters
