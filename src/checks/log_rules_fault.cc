@@ -239,10 +239,34 @@ Outcome ranks_behind(const LogView& v) {
   return found;
 }
 
+// RAS: processes that did not answer, died or reported an error.
+std::optional<Finding> ranks_missing(const LogView& v) {
+  const auto notes = v.notes(NoteKind::ras_status);
+  if (notes.empty()) return std::nullopt;
+  // The statement that names a process tells most.
+  const auto named =
+      std::ranges::find_if(notes, [](const LogNote* n) { return icontains(n->text, "process "); });
+  const auto* first = named == notes.end() ? notes[0] : *named;
+  std::vector<Evidence> evidence{v.evidence(*first)};
+  for (const auto* n : notes)
+    if (n != first && evidence.size() < 6) evidence.push_back(v.evidence(*n));
+  auto f = log_finding(v, "LOG21", first->subject.empty() ? "RAS" : first->subject,
+                       "every rank answers RAS without an error", first->text, evidence, first->at);
+  f.title = "RAS misses ranks of the job or reports their errors: look there first";
+  f.severity = Severity::error;
+  return f;
+}
+
 // PyTorch's watchdog: ranks that timed out waited; a rank that did not report one did not arrive, or its log
 // is missing.
 Outcome behind(const LogView& v) {
   auto outcome = ranks_behind(v);
+  if (auto missing = ranks_missing(v)) {
+    if (auto* found = std::get_if<Findings>(&outcome); found != nullptr)
+      found->insert(found->begin(), *missing);
+    else
+      outcome = Findings{*missing};
+  }
   if (std::holds_alternative<Findings>(outcome)) return outcome;
   const auto& waited = v.log.watchdog_ranks;
   const auto* first = v.log.find(NoteKind::watchdog);

@@ -420,6 +420,11 @@ Outcome harmless(const LogView& v) {
     add(NoteKind::plugin_missing, "no plugin was asked for and none is needed");
   add(NoteKind::mlx5_symbols, "missing mlx5dv symbols switch newer features off only");
   add(NoteKind::affinity_empty, "an empty GPU affinity is normal in a virtual machine");
+  for (const auto& p : v.log.problems) {
+    if (p.harmless.empty()) continue;
+    evidence.push_back(v.evidence(p));
+    if (std::ranges::find(what, p.harmless) == what.end()) what.push_back(p.harmless);
+  }
   if (evidence.empty()) return Clean{};
   return Findings{log_finding(v, "LOG23", "log", "nothing to do", fmt::format("{}", fmt::join(what, "; ")),
                               evidence, std::nullopt)};

@@ -71,8 +71,10 @@ Error no_log(const std::string& name, const model::NcclLog& log) {
                "NCCL_DEBUG=INFO makes NCCL print them; topotune log --run -- CMD sets it"};
 }
 
-int verdict_status(const model::Diagnosis& diagnosis, const std::string& fail_on) {
+// An error that the program got counts although no rule knows its cause.
+int verdict_status(const model::NcclLog& log, const model::Diagnosis& diagnosis, const std::string& fail_on) {
   if (fail_on.empty()) return kOk;
+  if (std::ranges::any_of(log.problems, &model::LogProblem::returned)) return kError;
   const auto verdict = model::verdict_of(diagnosis);
   if (verdict == model::Verdict::error) return kError;
   return verdict == model::Verdict::warn && fail_on == "warn" ? kWarn : kOk;
@@ -111,7 +113,7 @@ int explain(const model::NcclLog& log, const std::string& name, const LogOptions
     if (const int status = write_result(to_svg, emit::nccl_log_matrix_svg(log)); status != kOk) return status;
   }
   const int written = write_result(globals, document(log, diagnosis, name, options, globals));
-  return written != kOk ? written : verdict_status(diagnosis, options.fail_on);
+  return written != kOk ? written : verdict_status(log, diagnosis, options.fail_on);
 }
 
 int compare(const LogOptions& options, const Globals& globals) {

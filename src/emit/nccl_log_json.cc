@@ -193,6 +193,8 @@ Json problem_json(const LogProblem& p, const NcclLog& log) {
   if (!p.source.empty()) out["source"] = printable(p.source);
   if (!p.time.empty()) out["time"] = printable(p.time);
   if (!p.unwound.empty()) out["unwound"] = texts(p.unwound);
+  if (p.returned) out["returned"] = true;
+  if (!p.harmless.empty()) out["harmless"] = p.harmless;
   return out;
 }
 

@@ -217,7 +217,34 @@ std::string measured_text(const NcclLog& log) {
   return text.empty() ? text : "\nMeasured\n" + text;
 }
 
-std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
+// Texts of ranks that lost another one: it is the other one's error that counts.
+bool is_consequence(const LogProblem& p) {
+  for (const std::string_view text :
+       {"Connection closed by remote peer", "Socket recv failed while polling", "Connection reset by peer",
+        "Broken pipe", "Failed to execute operation", "Error encountered progressing operation",
+        "without a warning"})
+    if (p.text.find(text) != std::string::npos) return true;
+  return false;
+}
+
+// What failed: causes in the order of their lines, then what only follows.
+std::vector<const LogProblem*> errors_of(const NcclLog& log) {
+  std::vector<const LogProblem*> errors;
+  for (const auto& p : log.problems)
+    if (p.harmless.empty()) errors.push_back(&p);
+  std::ranges::stable_partition(errors, [](const LogProblem* p) { return !is_consequence(*p); });
+  return errors;
+}
+
+// Where no rule speaks: all is well only when a communicator is described and nothing failed.
+std::string no_finding(const NcclLog& log) {
+  if (!errors_of(log).empty()) return "\nThe log holds errors, and no rule knows their cause.\n";
+  if (log.communicators.empty())
+    return "\nWhether anything is slower than it could be does not follow from this log.\n";
+  return "\nNothing in the log is slower than it could be, as far as it tells.\n";
+}
+
+std::string findings_part(const NcclLog& log, const Diagnosis& d, const Paint& paint, bool all) {
   std::string text;
   std::size_t shown = 0;
   std::size_t hidden = 0;
@@ -240,7 +267,7 @@ std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
     ++shown;
   }
   if (text.empty())
-    text = "\nNothing in the log is slower than it could be, as far as it tells.\n";
+    text = no_finding(log);
   else
     text = "\nWhat is wrong or slower than it could be\n" + text;
   if (hidden > 0) text += fmt::format("  {} more remark{} with -v\n", hidden, hidden == 1 ? "" : "s");
@@ -248,14 +275,15 @@ std::string findings_part(const Diagnosis& d, const Paint& paint, bool all) {
 }
 
 std::string problems_text(const NcclLog& log, const Paint& paint, bool all) {
-  if (log.problems.empty()) return "";
+  const auto errors = errors_of(log);
+  if (errors.empty()) return "";
   std::string text = "\nErrors, the first of each kind\n";
-  for (std::size_t i = 0; i < log.problems.size(); ++i) {
+  for (std::size_t i = 0; i < errors.size(); ++i) {
     if (!all && i >= kFewProblems) {
-      text += fmt::format("  … {} more\n", log.problems.size() - i);
+      text += fmt::format("  … {} more\n", errors.size() - i);
       break;
     }
-    const auto& p = log.problems[i];
+    const auto& p = *errors[i];
     text += fmt::format("  line {}: {}{}\n", p.at.line, paint.red(printable(p.text.substr(0, 200))),
                         p.count > 1 ? fmt::format(" ({} times)", p.count) : "");
     if (p.rank || p.host)
@@ -281,7 +309,7 @@ std::string nccl_log_text(const NcclLog& log, const Diagnosis& diagnosis, const 
   if (options.verbose || log.edges.size() <= kFewEdges)
     for (const auto& e : log.edges) text += edge_text(e);
   text += rings_text(log, options.verbose) + calls_text(log, options.verbose) + measured_text(log);
-  text += findings_part(diagnosis, paint, options.verbose);
+  text += findings_part(log, diagnosis, paint, options.verbose);
   text += problems_text(log, paint, options.verbose);
   text += fmt::format("\n{} lines, {} of the library, {} not understood", log.lines, log.library_lines,
                       log.unrecognised);

@@ -132,6 +132,8 @@ struct LogProblem {
   std::string source;  // "transport/net_ib.cc:94"
   std::string time;
   std::vector<std::string> unwound;  // "init.cc:1157 -> 1": the calls that returned the error
+  bool returned = false;  // to the program: its call failed
+  std::string harmless;   // why it changes nothing; "" it may
 };
 
 // INFO statements that rules judge. Equal ones are one entry.

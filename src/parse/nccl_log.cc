@@ -121,7 +121,9 @@ bool NcclLogParser::Impl::last_error(std::string_view text) {
   one.message = text;
   const auto before = state.log.problems.size();
   log::add_problem(state, one);
-  if (rank && *rank >= 0 && state.log.problems.size() > before) state.log.problems.back().rank = *rank;
+  if (state.log.problems.size() == before) return true;
+  state.log.problems.back().returned = true;
+  if (rank && *rank >= 0) state.log.problems.back().rank = *rank;
   return true;
 }
 

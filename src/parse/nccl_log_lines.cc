@@ -1,5 +1,7 @@
 #include "parse/nccl_log_lines.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -141,7 +143,7 @@ constexpr Words kHeads[] = {
     {"CTAPolicy", known},
     {"CUDA ", known},
     {"CUMEM", known},
-    {"Call to", known},
+    {"Call to", connection_retry},
     {"Capping", known},
     {"CONFIG_", known},
     {"Cleanup", known},
@@ -289,6 +291,7 @@ constexpr Words kHeads[] = {
     {"mkstemp", known},
     {"mscclpp", known},
     {"msccl", known},
+    {"ncclOsSocket", connection_retry},
     {"nccl", known},
     {"nranks ", known},
     {"nvlsCTAs", known},
@@ -303,7 +306,7 @@ constexpr Words kHeads[] = {
     {"rsmi", known},
     {"scheduleRma", known},
     {"send", known},
-    {"socket", known},
+    {"socket", connection_retry},
     {"splitShare", known},
     {"stream is", known},
     {"threadThresholds", known},
@@ -380,17 +383,35 @@ class HeadIndex {
   std::vector<Slot> kept_;
 };
 
+// An error that was returned although no warning tells of it: some calls print none, and excerpts lose it.
+int problem_without_warning(State& state, int code) {
+  static constexpr const char* kNames[] = {"success",        "unhandled CUDA error", "system error",
+                                           "internal error", "invalid argument",     "invalid usage",
+                                           "remote error"};
+  if (code < 1 || code >= static_cast<int>(std::size(kNames))) return -1;  // 7: in progress
+  LogRecord record;
+  const auto text = fmt::format("returned {} ({}) without a warning", code, kNames[code]);
+  record.message = text;
+  record.time = state.time;
+  const auto known = state.problem_ids.find(text);
+  if (known == state.problem_ids.end() || state.here() != nullptr) add_problem(state, record);
+  const auto found = state.problem_ids.find(text);
+  return found == state.problem_ids.end() ? -1 : found->second;
+}
+
 // "transport/net.cc:1302 -> 6 [Progress Thread]": an error on its way out.
 bool unwinding(State& state, std::string_view text) {
-  const auto arrow = text.find(" -> ");
-  if (arrow == std::string_view::npos || arrow > 200) return false;
-  const auto place = text.substr(0, arrow);
+  const auto place = text.substr(0, text.find(' '));
+  Cursor in(text.substr(place.size()));
+  if (place.size() > 200 || !in.take(" -> ")) return false;
   const auto colon = place.rfind(':');
   if (colon == std::string_view::npos || !parse_int<int>(place.substr(colon + 1))) return false;
-  if (place.find('.') == std::string_view::npos || place.find(' ') != std::string_view::npos) return false;
-  auto* site = state.here();
-  if (site == nullptr || site->problem < 0) return true;
-  auto& unwound = state.log.problems[static_cast<std::size_t>(site->problem)].unwound;
+  if (place.find('.') == std::string_view::npos) return false;
+  const auto* site = state.here();
+  const int known = site == nullptr ? -1 : site->problem;
+  const int index = known >= 0 ? known : problem_without_warning(state, in.number<int>().value_or(0));
+  if (index < 0) return true;
+  auto& unwound = state.log.problems[static_cast<std::size_t>(index)].unwound;
   if (unwound.size() < 16 && std::ranges::find(unwound, text) == unwound.end())
     unwound.emplace_back(text.substr(0, 300));
   return true;
@@ -432,14 +453,13 @@ bool understand(State& state, const LogRecord& record) {
   const auto text = message.substr(start);
   if (is_digit(text.front())) return number_line(state, text) || with_place(text);
   if (start > 0 && text.starts_with("+ ")) return graph_indented(state, message);
-  if (const auto* site = state.here(); site != nullptr && site->problem >= 0 && unwinding(state, text))
-    return true;
+  if (unwinding(state, text)) return true;
   thread_local HeadIndex index;
   const auto* head = index.find(text);
   if (head != nullptr && head->understand(state, text)) return true;
   const bool fits = head != nullptr;
   if (fits && text.front() != '[' && !text.starts_with("nccl") && !text.starts_with("Setting")) return false;
-  return tuning_line(state, text) || unwinding(state, text) || with_place(text) || table_row(text) ||
+  return tuning_line(state, text) || with_place(text) || table_row(text) ||
          text.find(" set by environment to ") != std::string_view::npos || fits;
 }
 

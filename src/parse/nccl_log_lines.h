@@ -26,7 +26,8 @@ bool using_network(State& state, std::string_view text);
 bool plugin_line(State& state, std::string_view text);
 bool gdr_decision(State& state, std::string_view text);
 bool nvls_line(State& state, std::string_view text);
-bool remark(State& state, std::string_view text);  // statements that are kept word for word
+bool connection_retry(State& state, std::string_view text);  // "connect returned X, retrying (3/34)"
+bool remark(State& state, std::string_view text);            // statements that are kept word for word
 
 // nccl_log_channel.cc: connections, rings, trees
 bool channel_line(State& state, std::string_view text);

@@ -67,6 +67,7 @@ class Merger {
     for (const auto& [key, tuning] : s_.tuning) out_.tuning.push_back(tuning);
     for (const auto& host : hosts_in_order()) out_.hosts.push_back(host);
     fix_mismatches();
+    judge_problems();
     model::model_traffic(out_, peer_bytes());
     return std::move(out_);
   }
@@ -104,6 +105,7 @@ class Merger {
   void list_versions();
   void list_network();
   void fix_mismatches();
+  void judge_problems();
   std::vector<std::string> hosts_in_order() const;
   std::vector<model::PeerBytes> peer_bytes() const;
 
@@ -665,6 +667,40 @@ void Merger::fix_mismatches() {
         found = std::max(0, g.output);
     }
     m.communicator = found;
+  }
+}
+
+// Warnings of jobs that go on as if nothing had been.
+std::string why_harmless(const model::LogProblem& p) {
+  struct Harmless {
+    std::string_view source, text, why;
+  };
+  static constexpr Harmless kHarmless[] = {
+      {"ras/", "Address already in use",
+       "another job on this host holds the port of NCCL's RAS; this one does without"},
+      {"", "ibv_query_port_speed failed", "the port's speed is read another way"},
+      {"", "Maximum retry reached for accept", "Fast Socket goes on"},
+      {"", "Could not find ncclGetVersion symbol", "the plugin does without NCCL's version"},
+      {"", "rocprofiler-register", "no profiler is attached"},
+  };
+  for (const auto& one : kHarmless)
+    if (p.source.starts_with(one.source) && p.text.find(one.text) != std::string::npos)
+      return std::string(one.why);
+  return {};
+}
+
+// An error reached the program when it came out of the library's entry points, or when nothing tells that a
+// communicator was ever made.
+void Merger::judge_problems() {
+  const bool made = std::ranges::any_of(s_.instances, &Instance::initialised);
+  const auto is_entry = [](const std::string& frame) {
+    return std::ranges::any_of(
+        std::initializer_list<std::string_view>{"init.cc:", "group.cc:", "enqueue.cc:"},
+        [&](std::string_view file) { return frame.starts_with(file); });
+  };
+  for (auto& p : out_.problems) {
+    if (!p.unwound.empty()) p.returned = p.returned || !made || std::ranges::any_of(p.unwound, is_entry);
+    if (made && !p.returned) p.harmless = why_harmless(p);
   }
 }
 

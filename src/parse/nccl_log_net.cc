@@ -198,6 +198,28 @@ bool nvls_line(State& state, std::string_view text) {
   return true;
 }
 
+// Printed as a remark although the last try's failure is the job's.
+bool connection_retry(State& state, std::string_view text) {
+  const auto at = text.find(" returned ");
+  const auto retry = text.find("retrying");
+  if (at == std::string_view::npos || retry == std::string_view::npos || retry < at ||
+      text.substr(0, at).find("onnect") == std::string_view::npos)
+    return true;
+  Cursor in(text.substr(retry));
+  if (in.take("retrying (")) {
+    const auto tried = in.number<int>();
+    if (in.take("/") && tried && tried == in.number<int>()) {
+      LogRecord last;
+      last.message = text;
+      last.time = state.time;
+      add_problem(state, last);
+      return true;
+    }
+  }
+  note(state, model::NoteKind::conn_retry, "", text.substr(0, retry + std::string_view("retrying").size()));
+  return true;
+}
+
 namespace {
 
 struct Remark {

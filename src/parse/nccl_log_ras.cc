@@ -23,8 +23,19 @@ std::optional<std::uint64_t> hash_of(std::string_view group) {
 
 }  // namespace
 
+void RasReader::say_status(std::string text, model::LogLine at) {
+  if (notes_.size() >= 256) return;
+  model::LogNote note;
+  note.kind = model::NoteKind::ras_status;
+  note.subject = group_;
+  note.text = std::move(text);
+  note.count = 1;
+  note.at = at;
+  notes_.push_back(std::move(note));
+}
+
 // "    0         1         4         8        32        32   RUNNING  MISMATCH"
-bool RasReader::table_row(std::string_view text) {
+bool RasReader::table_row(std::string_view text, model::LogLine at) {
   const auto cells = words(text);
   if (cells.size() < 7) return false;
   const auto group = parse_int<int>(cells[0]);
@@ -33,6 +44,9 @@ bool RasReader::table_row(std::string_view text) {
   const auto ranks = parse_int<int>(cells[4]);
   if (!group || !comms || !nodes || !ranks || *comms < 1 || *comms > 4096) return false;
   groups_.push_back({*group, {}});
+  const auto status = cells.size() > 7 ? cells[7] : std::string_view{};
+  if (cells[6] == "NOCOMM" || (!status.empty() && status != "OK" && status != "MISMATCH"))
+    say_status(fmt::format("group {}: {} {}", *group, cells[6], status), at);
   for (int i = 0; i < *comms && communicators_.size() < kMaxEntries; ++i) {
     model::LogCommunicator made;
     made.nranks = *ranks;
@@ -100,10 +114,11 @@ bool RasReader::line(std::string_view raw, model::LogLine at) {
   }
   if (text.starts_with("Group ") && text.find("Comms") != std::string_view::npos) return in_groups_ = true;
   if (text == "Errors" || text == "Warnings") return in_groups_ = false, true;
-  if (in_groups_ && table_row(text)) return true;
+  if (in_groups_ && table_row(text, at)) return true;
   if (text.starts_with('#') && text.find('-') != std::string_view::npos) {
     group_ = std::string(text.substr(0, 128));
     op_.clear();
+    who_ = false;
     return true;
   }
   if (text.starts_with("DEAD") || text.starts_with("INCOMPLETE") || text.starts_with("TIMEOUT")) {
@@ -112,17 +127,14 @@ bool RasReader::line(std::string_view raw, model::LogLine at) {
   }
   if (text.find("considered dead") != std::string_view::npos ||
       text.starts_with("Missing communicator data") || text.find("error") != std::string_view::npos) {
-    if (notes_.size() < 256) {
-      model::LogNote note;
-      note.kind = model::NoteKind::ras_status;
-      note.subject = group_;
-      note.text = std::string(text.substr(0, 400));
-      note.count = 1;
-      note.at = at;
-      notes_.push_back(note);
-    }
+    say_status(std::string(text.substr(0, 400)), at);
+    who_ = true;
     return true;
   }
+  // Who the statement before is about.
+  if (who_ && !notes_.empty() && (text.starts_with("Process ") || text.starts_with("Rank ")) &&
+      notes_.back().text.size() + text.size() < 600)
+    notes_.back().text += fmt::format("; {}", text);
   Cursor in(text);
   if (in.take("Communicator ranks have different ")) {
     op_ = std::string(in.word().substr(0, 32));
@@ -134,14 +146,11 @@ bool RasReader::line(std::string_view raw, model::LogLine at) {
 void RasReader::store(model::NcclLog& log) const {
   if (!any_) return;
   if (log.library_lines == 0) log.kind = "nccl-ras";
-  if (log.kind != "nccl-ras") {
-    log.ras = counts_;
-    return;
-  }
-  log.communicators = communicators_;
-  log.ranks = ranks_;
   log.ras = counts_;
   log.notes.insert(log.notes.end(), notes_.begin(), notes_.end());
+  if (log.kind != "nccl-ras") return;
+  log.communicators = communicators_;
+  log.ranks = ranks_;
   if (!log.cuda_driver && !cuda_driver_.empty()) log.cuda_driver = cuda_driver_;
   for (const auto& count : counts_) {
     Cursor in(count.group);

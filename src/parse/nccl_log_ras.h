@@ -19,11 +19,12 @@ class RasReader {
   void store(model::NcclLog& log) const;
 
  private:
-  bool table_row(std::string_view text);
+  bool table_row(std::string_view text, model::LogLine at);
+  void say_status(std::string text, model::LogLine at);
   bool rank_line(std::string_view text, model::LogLine at);
   bool count_line(std::string_view text, model::LogLine at);
 
-  bool any_ = false, in_groups_ = false, listed_ = false;
+  bool any_ = false, in_groups_ = false, who_ = false;
   std::string group_, op_, cuda_driver_;
   std::vector<model::LogCommunicator> communicators_;
   std::vector<std::pair<int, std::vector<std::size_t>>> groups_;  // group number -> its communicators

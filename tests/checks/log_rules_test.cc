@@ -480,5 +480,76 @@ TEST(LogRules, RemediesAreWords) {
   }
 }
 
+TEST(LogRules, ARetryThatFailedLastIsAnErrorAndAnEarlierOneAWarning) {
+  const auto tried = [](int n) {
+    return line("a", 0,
+                fmt::format("socketPollConnect: connect returned No route to host, retrying ({}/34) after "
+                            "sleep for {}00 msec",
+                            n, n));
+  };
+  EXPECT_EQ(severity(diagnose(tried(33)), "LOG17"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(tried(33) + tried(34)), "LOG17"), Severity::error);
+  EXPECT_EQ(
+      severity(diagnose(line("a", 0, "Call to connect returned Connection timed out, retrying")), "LOG17"),
+      Severity::warn);
+  EXPECT_EQ(find(diagnose(tried(33) + kShm), "LOG17"), nullptr);  // the ranks met
+}
+
+TEST(LogRules, WhyAHostWasNotReachedIsSaidAsFarAsItIsKnown) {
+  const auto observed = [](const std::string& text) {
+    const auto d = diagnose(text);
+    return find(d, "LOG17") == nullptr ? std::string() : find(d, "LOG17")->observed;
+  };
+  const auto use = line("a", 0, "Bootstrap : Using [0]ens5:172.31.0.137<0> [1]veth75:fe80::14ad%veth75<0>");
+  const auto to_veth = warning("Connect to fe80::8c2%veth75<41303> failed : Network is unreachable");
+  EXPECT_THAT(observed(use + to_veth), testing::HasSubstr("fe80::8c2%veth75"));
+  EXPECT_THAT(observed(warning("Connect to fe80::8c2%ib1<41303> failed : Network is unreachable")),
+              testing::HasSubstr("link-local"));
+  EXPECT_THAT(observed(warning("socketPollConnect: Connect to 10.0.0.4<5> returned 113(No route to host)")),
+              testing::HasSubstr("is not in the log"));
+  EXPECT_THAT(observed(line("a", 0, "Bootstrap : Using eth0:10.0.0.2<0>") +
+                       warning("socketPollConnect: Connect to 10.0.0.4<5> returned 113(No route to host)")),
+              testing::HasSubstr("on a usable interface"));
+  EXPECT_THAT(
+      observed(line("a", 0, "NCCL_SOCKET_IFNAME set by environment to eth2") +
+               warning("ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) "
+                       "nor AF_INET6(10)")),
+      testing::HasSubstr("NCCL_SOCKET_IFNAME=eth2 matches none"));
+  const auto d =
+      diagnose(use + line("a", 0, "Channel 00 : 1[1e0] -> 0[1e0] [receive] via NET/Socket/0") + to_veth);
+  EXPECT_EQ(find(d, "LOG17")->title, "Hosts cannot reach each other after the bootstrap");
+}
+
+const std::string kRasMissing =
+    "NCCL version 2.27.3 compiled with CUDA 12.9\n\nJob summary\n===========\n\nCommunicators... (0.00s)\n\n"
+    "Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n"
+    "    #  in group  per comm  per node  per comm  in group\n"
+    "    0         1         2         8        16        16   RUNNING  INCOMPLETE\n\nErrors\n======\n\n"
+    "INCOMPLETE\n  Missing communicator data from 1 job process\n"
+    "  Process 60004 on node 10.4.109.13 managing GPU 0\n";
+
+TEST(LogRules, ProcessesThatRasMisses) {
+  const auto d = diagnose(kRasMissing);
+  ASSERT_EQ(severity(d, "LOG21"), Severity::error);
+  EXPECT_THAT(find(d, "LOG21")->observed, testing::HasSubstr("Process 60004 on node 10.4.109.13"));
+  // Beside a job's own lines too.
+  EXPECT_EQ(severity(diagnose(kShm + kRasMissing), "LOG21"), Severity::error);
+  auto whole = kRasMissing.substr(0, kRasMissing.find("\n\nErrors"));
+  whole.replace(whole.find("INCOMPLETE"), 10, "OK");
+  EXPECT_EQ(find(diagnose(whole + "\n"), "LOG21"), nullptr);
+}
+
+TEST(LogRules, AWarningOfAJobThatGoesOnIsHarmless) {
+  const auto bind = warning("Call to bind failed: Address already in use", "ras/client_support.cc:159");
+  const auto d = diagnose(line("a", 0, init_complete(0, 2, 0)) + bind);
+  EXPECT_EQ(severity(d, "LOG23"), Severity::info);
+  EXPECT_THAT(find(d, "LOG23")->observed, testing::HasSubstr("RAS"));
+  EXPECT_EQ(find(diagnose(bind), "LOG23"), nullptr);  // nothing tells that the job went on
+  EXPECT_EQ(find(diagnose(line("a", 0, init_complete(0, 2, 0)) +
+                          warning("Call to bind failed: Address already in use", "misc/socket.cc:1")),
+                 "LOG23"),
+            nullptr);
+}
+
 }  // namespace
 }  // namespace topotune::checks

@@ -161,3 +161,9 @@ NAME: what is not modelled is said
 RUN: sed 's/Algo RING/Algo COLLNET_CHAIN/' $DATA/logs/nvlink.log > c.log; grep -q COLLNET c.log || (cat $DATA/logs/nvlink.log; echo 'box:700:750 [0] NCCL INFO AllReduce: 4194304 Bytes -> Algo COLLNET_CHAIN proto SIMPLE channel{Lo..Hi}={0..1}') > c.log; topotune log --json c.log
 EXPECT: "matrix_without"
 EXPECT: CollNetChain
+
+NAME: an error that the program got counts without a rule that knows its cause
+RUN: printf '%s\n' "a:1:2 [1] transport/nvls.cc:254 NCCL WARN Cuda failure 999 'unknown error'" 'a:1:2 [1] NCCL INFO transport/nvls.cc:409 -> 1' | topotune log - --fail-on error
+STATUS: 2
+EXPECT: no rule knows their cause
+NOT: Nothing in the log

@@ -97,5 +97,31 @@ TEST(NcclLogText, ComparisonsAreJsonToo) {
   EXPECT_TRUE(json["bus_gbytes_per_s"]["best"]["a"].is_null());
 }
 
+model::LogProblem problem(const char* text) {
+  model::LogProblem p;
+  p.text = text;
+  return p;
+}
+
+TEST(NcclLogText, AllIsWellOnlyWhereACommunicatorIsDescribedAndNothingFailed) {
+  const auto* well = "Nothing in the log is slower";
+  auto log = two_ranks("P2P/IPC", 4);
+  EXPECT_THAT(nccl_log_text(log, {}, "x"), HasSubstr(well));
+  log.problems.push_back(problem("Call to bind failed"));
+  EXPECT_THAT(nccl_log_text(log, {}, "x"), Not(HasSubstr(well)));
+  EXPECT_THAT(nccl_log_text(log, {}, "x"), HasSubstr("line 0: Call to bind failed"));
+  log.problems[0].harmless = "another job holds the port";
+  EXPECT_THAT(nccl_log_text(log, {}, "x"), HasSubstr(well));
+  EXPECT_THAT(nccl_log_text(log, {}, "x"), Not(HasSubstr("Call to bind failed")));
+  EXPECT_THAT(nccl_log_text({}, {}, "x"), Not(HasSubstr(well)));
+}
+
+TEST(NcclLogText, ACauseStandsBeforeWhatFollowsFromIt) {
+  auto log = two_ranks("P2P/IPC", 4);
+  log.problems = {problem("Connection closed by remote peer b<1>"), problem("Cuda failure 'out of memory'")};
+  const auto text = nccl_log_text(log, {}, "x");
+  EXPECT_LT(text.find("out of memory"), text.find("Connection closed"));
+}
+
 }  // namespace
 }  // namespace topotune::emit

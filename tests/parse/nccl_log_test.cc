@@ -624,5 +624,25 @@ TEST(NcclLog, TwoJobsInOneFileStayTwo) {
   EXPECT_FALSE(log.versions_differ_in_job);
 }
 
+TEST(NcclLog, AnErrorThatIsReturnedWithoutAWarningIsAProblem) {
+  const auto log = parse(line("a", 0, "socket.cc:564 -> 2") + line("a", 0, "bootstrap.cc:270 -> 2") +
+                         line("a", 0, "init.cc:1303 -> 2") + line("b", 0, "misc/socket.cc:564 -> 2"));
+  ASSERT_THAT(log.problems, SizeIs(1));
+  EXPECT_EQ(log.problems[0].text, "returned 2 (system error) without a warning");
+  EXPECT_EQ(log.problems[0].count, 2U);  // of two ranks
+  EXPECT_THAT(log.problems[0].unwound, SizeIs(4));
+  EXPECT_TRUE(log.problems[0].returned);
+  EXPECT_THAT(parse(line("a", 0, "init.cc:1303 -> 7")).problems, IsEmpty());  // in progress
+}
+
+TEST(NcclLog, AnErrorThatStaysInsideIsNotReturned) {
+  const auto made = line("a", 0, "comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE");
+  const auto warn =
+      std::string("a:100:300 [0] misc/socket.cc:47 NCCL WARN Connection closed by remote peer b<5>\n");
+  EXPECT_FALSE(parse(made + warn + line("a", 0, "proxy.cc:1458 -> 6")).problems[0].returned);
+  EXPECT_TRUE(parse(warn + line("a", 0, "proxy.cc:1458 -> 6")).problems[0].returned);
+  EXPECT_TRUE(parse(made + warn + line("a", 0, "enqueue.cc:300 -> 6")).problems[0].returned);
+}
+
 }  // namespace
 }  // namespace topotune::parse
