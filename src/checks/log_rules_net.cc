@@ -286,6 +286,11 @@ bool is_unusable_interface(std::string_view name) {
   return name.find(":fe80") != std::string_view::npos || name.find("[fe80") != std::string_view::npos;
 }
 
+bool names_no_interface(std::string_view text) {
+  return icontains(text, "no socket interface found") || icontains(text, "No usable listening") ||
+         icontains(text, "connecting to address  with family");  // 2.19 to 2.27: an address never filled in
+}
+
 const LogProblem* connect_error(const LogView& v) {
   for (const auto& p : v.log.problems) {
     const bool connects =
@@ -294,48 +299,84 @@ const LogProblem* connect_error(const LogView& v) {
                        icontains(p.text, "unreachable") || icontains(p.text, "No route to host") ||
                        icontains(p.text, "Cannot assign requested address") ||
                        icontains(p.text, "caused connection abort");
-    if ((connects && fails) || icontains(p.text, "no socket interface found") ||
-        icontains(p.text, "No usable listening interface"))
-      return &p;
+    if ((connects && fails) || names_no_interface(p.text)) return &p;
   }
   return nullptr;
 }
 
+// "Connect to fe80::14ad%veth75<41303> failed": the address; "" none is named.
+std::string_view address_of(std::string_view text) {
+  const auto at = text.find(" to ");
+  const auto end = at == std::string_view::npos ? at : text.find('<', at);
+  if (end == std::string_view::npos) return {};
+  const auto address = text.substr(at + 4, end - at - 4);
+  return address.find(' ') == std::string_view::npos ? address : std::string_view{};
+}
+
+// Addresses that no other host reaches; "" when nothing is known against this one.
+std::string unusable_address(std::string_view address) {
+  const auto zone = address.find('%');
+  if (zone != std::string_view::npos && is_unusable_interface(address.substr(zone + 1)))
+    return fmt::format("{} is of an interface that no other host reaches", address);
+  if (address.starts_with("fe80:"))
+    return fmt::format(
+        "{} is a link-local address, which holds on one link only (NCCL_SOCKET_FAMILY=AF_INET)", address);
+  if (address.starts_with("172.17.0."))
+    return "172.17.0.x is a Docker bridge's own address: the peer announced an interface that no other host "
+           "reaches (there NCCL_SOCKET_IFNAME=^docker0,lo)";
+  return {};
+}
+
 // Why the other host was not reached, as far as the error tells.
-std::string unreachable_reason(const LogView& v, const LogProblem* error) {
-  if (error == nullptr) return "";
-  if (icontains(error->text, "no socket interface found") || icontains(error->text, "No usable listening")) {
+std::string unreachable_reason(const LogView& v, std::string_view error) {
+  if (names_no_interface(error)) {
     const auto* s = v.setting("NCCL_SOCKET_IFNAME");
     return s == nullptr
                ? "NCCL found no interface that is up and has an address"
                : fmt::format("NCCL found no interface: NCCL_SOCKET_IFNAME={} matches none", s->value);
   }
-  if (error->text.find(" 172.17.0.") != std::string::npos)
-    return "172.17.0.x is a Docker bridge's own address: the peer announced an interface that no other host "
-           "reaches (there NCCL_SOCKET_IFNAME=^docker0,lo)";
+  if (auto why = unusable_address(address_of(error)); !why.empty()) return why;
+  if (v.log.net.bootstrap.empty() && v.log.net.sockets.empty())
+    return "connecting failed; which interface was used is not in the log: a wrong interface, a firewall, "
+           "routing, or the peer ended earlier";
   return "connecting failed on a usable interface: firewall, routing, or the peer ended earlier";
 }
 
 Outcome hosts_unreachable(const LogView& v) {
   const auto& used = !v.log.net.bootstrap.empty() ? v.log.net.bootstrap : v.log.net.sockets;
   const auto* error = connect_error(v);
+  const auto* retry = v.log.find(NoteKind::conn_retry);
   const bool only_lo =
       !used.empty() && std::ranges::all_of(used, [](const std::string& u) { return u.starts_with("lo:"); });
+  const std::string_view text = error != nullptr ? error->text : retry != nullptr ? retry->text : "";
   const bool bad_first = !used.empty() && is_unusable_interface(used[0]);
   // Connections come after the bootstrap: "hosts" that have them over lo are one machine (NCCL_HOSTID).
   const bool met = !v.log.edges.empty() || std::ranges::any_of(v.log.communicators, [](const auto& c) {
     return c.nnodes.value_or(1) > 1 && c.init_seconds.has_value();
   });
-  if (error == nullptr && !(only_lo && v.many_hosts() && !met)) return Clean{};
+  const bool begun = met || std::ranges::any_of(v.log.communicators,
+                                                [](const auto& c) { return c.init_seconds.has_value(); });
+  if (begun) retry = nullptr;  // a peer that starts later is tried again too
+  if (error == nullptr && retry == nullptr && !(only_lo && v.many_hosts() && !met)) return Clean{};
   std::vector<Evidence> evidence;
   if (error != nullptr) evidence.push_back(v.evidence(*error));
+  if (error == nullptr && retry != nullptr) evidence.push_back(v.evidence(*retry));
   if (!used.empty())
     evidence.push_back({v.place({0, 0}), fmt::format("bootstrap uses {}", fmt::join(used, ", "))});
   auto f = log_finding(v, "LOG17", used.empty() ? "bootstrap" : used[0].substr(0, used[0].find(':')),
                        "an interface that the other hosts can reach",
                        bad_first || only_lo ? fmt::format("interface {} cannot reach another host", used[0])
-                                            : unreachable_reason(v, error),
-                       evidence, error != nullptr ? std::optional(error->at) : std::nullopt);
+                                            : unreachable_reason(v, text),
+                       evidence,
+                       error != nullptr   ? std::optional(error->at)
+                       : retry != nullptr ? std::optional(retry->at)
+                                          : std::nullopt);
+  const bool of_network = error != nullptr && std::ranges::any_of(error->unwound, [](const std::string& u) {
+                            return u.starts_with("transport/net_socket");
+                          });
+  if (error != nullptr && (!v.log.edges.empty() || of_network))
+    f.title = "Hosts cannot reach each other after the bootstrap";
+  if (error == nullptr && retry != nullptr) f.severity = Severity::warn;  // it may succeed yet
   return Findings{f};
 }
 
