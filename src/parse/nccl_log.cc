@@ -43,6 +43,7 @@ struct NcclLogParser::Impl {
   bool json_possible = true;
   bool may_hold_nul = true;           // false: the piece that is read has none
   std::uint64_t last_error_line = 0;  // where PyTorch printed "Last error:"
+  std::size_t last_error_label = 0;   // what a launcher put before it
 
   void line(std::string_view text);
   void line_with_head(std::string_view text, std::size_t length, int head);
@@ -50,6 +51,7 @@ struct NcclLogParser::Impl {
   void records(std::string_view text);
   void record(const LogRecord& one);
   void statement(const LogRecord& one);
+  void not_understood(std::string_view text);
   bool understand_escaped(const LogRecord& one);
   bool last_error(std::string_view text);
   bool known_head(int head, std::string_view message);
@@ -78,9 +80,13 @@ void NcclLogParser::Impl::statement(const LogRecord& one) {
   }
   if (one.level == LogLevel::call || one.level == LogLevel::trace) return;
   if (log::understand(s, one) || understand_escaped(one)) return;
-  ++s.log.unrecognised;
-  if (s.log.unrecognised_samples.size() < kSamples)
-    s.log.unrecognised_samples.emplace_back(one.message.substr(0, 160));
+  not_understood(one.message);
+}
+
+void NcclLogParser::Impl::not_understood(std::string_view text) {
+  ++state.log.unrecognised;
+  if (state.log.unrecognised_samples.size() < kSamples)
+    state.log.unrecognised_samples.emplace_back(text.substr(0, 160));
 }
 
 // A page's source: "0 -&gt; 1".
@@ -103,14 +109,22 @@ bool NcclLogParser::Impl::understand_escaped(const LogRecord& one) {
 // that is left of it without NCCL_DEBUG.
 bool NcclLogParser::Impl::last_error(std::string_view text) {
   text = trim(trim_message_end(text));
+  constexpr std::string_view kLast = "Last error:";
+  // The line behind it has the same launcher's label.
+  const auto label = std::exchange(last_error_label, std::size_t{0});
+  if (label > 0 && label < text.size() && (text[label - 1] == ' ' || text[label - 1] == ':') &&
+      !text.ends_with(kLast) && !text.starts_with("[rank"))
+    text = trim(text.substr(label));
+  const auto line_begin = text;
   std::optional<int> rank;
   if (Cursor in(text); in.take("[rank")) {
     rank = in.number<int>();
     if (in.take("]:")) text = trim(in.rest());
   }
   const auto said = std::exchange(last_error_line, std::uint64_t{0});
-  if (text.ends_with("Last error:")) {
+  if (text.ends_with(kLast)) {
     last_error_line = state.at.line;
+    last_error_label = line_begin.size() - kLast.size();
     return true;
   }
   if (said == 0 || state.at.line > said + 1 || text.empty()) return false;
@@ -146,6 +160,9 @@ void NcclLogParser::Impl::records(std::string_view text) {
     one = LogRecord{};
     one.message = bare;
     record(one);
+  } else if (bare.find("NCCL INFO ") != std::string_view::npos ||
+             bare.find("NCCL WARN ") != std::string_view::npos) {
+    not_understood(bare);  // a head that nobody knows
   }
 }
 

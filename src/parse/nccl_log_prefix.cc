@@ -93,6 +93,30 @@ Tag tag_of(std::string_view before) {
   return tag;
 }
 
+// "node [0]", "node:xxx:xxx [0]", "dgx-01:": a head whose numbers were taken out before it was posted, alone
+// or behind a time. Only "[0]" makes the word before it a host's name.
+bool blank_head(std::string_view before, LogRecord& record) {
+  std::optional<int> dev;
+  if (before.ends_with(']')) {
+    auto end = before.size() - 1;
+    dev = digits_before(before, end);
+    if (!dev || !takes_back(before, end, '[') || !takes_back(before, end, ' ')) return false;
+    before = before.substr(0, end);
+  } else if (!before.ends_with(':')) {
+    return false;
+  }
+  const auto word = before.substr(before.find_last_of(" \t") + 1);
+  const auto front = trim(before.substr(0, before.size() - word.size()));
+  const auto host = word.substr(0, word.find(':'));
+  if (word.empty() || (!front.empty() && time_before(front).empty()) || is_clock(word.substr(0, 8)))
+    return false;
+  if (!std::ranges::all_of(word, [](char c) { return is_host_char(c) || c == ':' || c == '*'; }))
+    return false;
+  if (dev && !host.empty() && host.size() <= kLongestHost && host.find_first_not_of("0123456789") != kNone)
+    record.host = host, record.dev = dev;
+  return true;
+}
+
 struct LevelWord {
   std::string_view word;
   LogLevel level;
@@ -136,6 +160,12 @@ std::string_view trim_message_end(std::string_view text) {
     std::size_t end = 0;
     if (text.ends_with("**"))
       end = 2;
+    else if (text.ends_with("\u2502"))  // the frame of a terminal's window
+      end = 3;
+    else if (text.ends_with("<br>"))
+      end = 4;
+    else if (text.ends_with("</td>"))
+      end = 5;
     else if (c == 'm' && text.ends_with("\x1b[0m"))
       end = 4;
     else if (is_space(c) || c == '\0' || c == '\x1b' || (c == '*' && text.size() == 1) ||  // of Markdown:
@@ -198,8 +228,12 @@ bool RecordReader::banner_at(std::size_t word, Mark& mark) const {
   if (in.at_end() || !is_digit(in.rest().front())) return false;
   const auto version = in.until(" \t\r\n\x1b*");
   const bool full = version.find("+cuda") != kNone || version.find("+hip") != kNone;
-  const bool alone = trim(line_.substr(0, word)).empty() && trim_message_end(in.rest()).empty();
-  if (!full && !in.rest().starts_with(" compiled with") && !alone) return false;
+  const auto before = trim(line_.substr(0, word));
+  const bool behind_tag = before.empty() || std::string_view(":>]|)").find(before.back()) != kNone;
+  const bool alone = behind_tag && trim_message_end(in.rest()).empty();
+  // PyTorch: "NCCL error in: file:line, unhandled cuda error (…), NCCL version 2.26.2".
+  const bool of_error = before.ends_with(',') && before.find("NCCL error in:") != kNone;
+  if (!full && !in.rest().starts_with(" compiled with") && !alone && !of_error) return false;
   mark.start = mark.message = word;
   mark.record = LogRecord{LogLevel::banner, {}, {}, {}, {}, {}, {}, word != 0};
   return true;
@@ -238,7 +272,8 @@ bool RecordReader::mark_at(std::size_t word, Mark& mark) const {
     if (!tag.host.empty()) mark.record.host = tag.host, mark.record.pid = tag.pid;
     return true;
   }
-  return before.empty() || !stamp.empty() || !mark.record.source.empty() || is_clock(before.substr(0, 8));
+  return before.empty() || blank_head(before, mark.record) || !stamp.empty() || !mark.record.source.empty() ||
+         is_clock(before.substr(0, 8));
 }
 
 bool RecordReader::find_mark(std::size_t from, Mark& mark) const {
@@ -277,6 +312,19 @@ void RecordReader::fix_glued_host(Mark& mark) const {
 }
 
 namespace {
+
+// A cell or a JSON text: what stands behind its closing quote is not the message's.
+std::string_view without_quote(std::string_view text, char quote) {
+  for (auto at = text.find(quote); at != kNone; at = text.find(quote, at + 1)) {
+    if (at > 0 && text[at - 1] == '\\') continue;
+    const auto next = text.find_first_not_of(' ', at + 1);
+    if (next != kNone && text[next] != '}' && text[next] != ',') continue;
+    text = text.substr(0, at);
+    while (text.ends_with("\\n")) text.remove_suffix(2);
+    return text;
+  }
+  return text;
+}
 
 // "…[1,3]<stdout>:": the launcher's tag belongs to the record that follows on the same line.
 std::string_view without_tag(std::string_view text) {
@@ -328,6 +376,9 @@ bool RecordReader::next(LogRecord& record) {
   record = mark.record;
   auto message = line_.substr(mark.message, (more_ ? ahead_.start : line_.size()) - mark.message);
   if (more_) message = without_tag(message);
+  if (!more_ && !mark.record.shared_line && !foreign_.empty() &&
+      (foreign_.back() == '"' || foreign_.back() == '\''))
+    message = without_quote(message, foreign_.back());
   record.message = trim_message_end(message);
   return true;
 }

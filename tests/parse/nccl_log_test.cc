@@ -644,5 +644,51 @@ TEST(NcclLog, AnErrorThatStaysInsideIsNotReturned) {
   EXPECT_TRUE(parse(made + warn + line("a", 0, "enqueue.cc:300 -> 6")).problems[0].returned);
 }
 
+TEST(NcclLog, WhatCollectorsPutBehindALineIsNotItsValue) {
+  const auto value = [](std::string_view before, std::string_view after) {
+    const auto log =
+        parse(fmt::format("{0}n:1:2 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.{1}\n"
+                          "{0}n:1:2 [0] NCCL INFO Using network Socket{1}\n",
+                          before, after));
+    return fmt::format("{} {}", log.env.empty() ? "?" : log.env[0].value, log.net.used.value_or("?"));
+  };
+  EXPECT_EQ(value("\u2502 ", "    \u2502"), "1 Socket");
+  EXPECT_EQ(value("2025-07-21T19:05:29.123Z,\"", "\""), "1 Socket");
+  EXPECT_EQ(value("2025-07-21 19:05:29.0 +0000 kube.trainer: {\"log\": \"", "\"}"), "1 Socket");
+  EXPECT_EQ(value("2025-07-21 19:05:29.0 +0000 kube.trainer: {\"log\": \"", "\\n\",\"stream\":\"out\"}"),
+            "1 Socket");
+  EXPECT_EQ(value("<td>", "</td>"), "1 Socket");
+  EXPECT_EQ(value("", "<br>"), "1 Socket");
+}
+
+TEST(NcclLog, HeadsWhoseNumbersWereTakenOut) {
+  const auto log = parse(
+      "node [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n"
+      "node:xxx:xxx [0] NCCL INFO Using network Socket\n"
+      "dgx-01: NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n"
+      "[2026-03-13 22:26:02] node:XXXXXX [5] ib.c:262 NCCL WARN Call to ibv_modify_qp failed\n");
+  EXPECT_EQ(log.library_lines, 4U);
+  ASSERT_THAT(log.env, SizeIs(1));
+  EXPECT_EQ(log.env[0].host, "node");
+  EXPECT_EQ(log.net.used, "Socket");
+  EXPECT_NE(edge(log, 0, 1), nullptr);
+  ASSERT_THAT(log.problems, SizeIs(1));
+  EXPECT_EQ(log.problems[0].host, "node");
+  // A sentence is none, and a line that is not read is counted.
+  const auto prose = parse("please set NCCL INFO Using network IB\n");
+  EXPECT_EQ(prose.library_lines, 0U);
+  EXPECT_EQ(prose.unrecognised, 1U);
+}
+
+TEST(NcclLog, AnExceptionBehindALabel) {
+  const auto log = parse(
+      "w-1: DistBackendError: NCCL error in: x.cpp:77, unhandled cuda error, NCCL version 2.26.2\n"
+      "w-1: Last error:\nw-1: Cuda failure 802 'system not yet initialized'\n"
+      "w-2: Last error:\nw-2: Cuda failure 802 'system not yet initialized'\n");
+  EXPECT_EQ(log.version, "2.26.2");
+  ASSERT_THAT(log.problems, SizeIs(1));
+  EXPECT_EQ(log.problems[0].text, "Cuda failure 802 'system not yet initialized'");
+}
+
 }  // namespace
 }  // namespace topotune::parse
