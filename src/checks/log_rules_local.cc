@@ -48,8 +48,8 @@ bool any_shm(const LogView& v) { return std::ranges::any_of(v.log.edges, in_host
 std::string lost_text(const std::vector<Lost>& lost) {
   int channels = 0;
   for (const auto& one : lost) channels += one.edge->channels;
-  return fmt::format("{} exists between these GPUs ({}), and {} channels went over {}",
-                     link_name(lost[0].link), lost[0].link.why, channels,
+  return fmt::format("{} exists between these GPUs ({}), and {} channel{} went over {}",
+                     link_name(lost[0].link), lost[0].link.why, channels, channels == 1 ? "" : "s",
                      lost[0].edge->transport.substr(0, lost[0].edge->transport.find('/')));
 }
 

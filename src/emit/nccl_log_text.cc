@@ -55,9 +55,10 @@ std::string version_text(const NcclLog& log) {
 std::string job_text(const NcclLog& log) {
   if (log.communicators.empty()) return "job     no communicator is described in the log\n";
   const auto& c = log.communicators[0];
-  std::string text = fmt::format("job     {} ranks on {} node{}", c.nranks ? std::to_string(*c.nranks) : "?",
-                                 c.nnodes ? std::to_string(*c.nnodes) : "?", c.nnodes == 1 ? "" : "s");
-  if (c.channels) text += fmt::format(", {} channels", *c.channels);
+  std::string text = fmt::format("job     {} rank{} on {} node{}", c.nranks ? std::to_string(*c.nranks) : "?",
+                                 c.nranks == 1 ? "" : "s", c.nnodes ? std::to_string(*c.nnodes) : "?",
+                                 c.nnodes == 1 ? "" : "s");
+  if (c.channels) text += fmt::format(", {} channel{}", *c.channels, c.channels == 1 ? "" : "s");
   if (c.nvls_channels) text += fmt::format(", {} NVLS", *c.nvls_channels);
   if (log.kind != "nccl-ras" && c.nranks && c.ranks_seen < *c.nranks)
     text += fmt::format("; {} rank{} in the log", c.ranks_seen, c.ranks_seen == 1 ? "" : "s");
@@ -125,8 +126,8 @@ std::string transports_text(const NcclLog& log) {
   }
   std::string text = "\nWho talks to whom\n";
   for (const auto& [name, s] : sums) {
-    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channels", printable(name), s.pairs.size(),
-                        s.pairs.size() == 1 ? ", " : "s,", s.channels);
+    text += fmt::format("  {:<14} {:>5} pair{} {:>6} channel{}", printable(name), s.pairs.size(),
+                        s.pairs.size() == 1 ? ", " : "s,", s.channels, s.channels == 1 ? "" : "s");
     if (s.gdr + s.no_gdr > 0)
       text += fmt::format(", GPUDirect on {} of {}", s.gdr, s.gdr + s.no_gdr);
     else if (s.kinds.size() > 1 || *s.kinds.begin() != name)
