@@ -68,16 +68,32 @@ Outcome gdr_unused(const LogView& v) {
       std::ranges::any_of(evidence, [](const Evidence& e) { return icontains(e.text, "no module"); });
   const bool distance =
       std::ranges::any_of(evidence, [](const Evidence& e) { return icontains(e.text, "distance"); });
-  const std::string why = v.omni_path() ? "; Omni-Path has none that NCCL's IB transport uses"
-                          : module      ? "; the peer-memory module is not loaded"
-                          : distance    ? "; NCCL says the NIC is too far from the GPU"
-                                        : "; the log does not tell why";
+  const bool loaded = !module && !v.notes(NoteKind::gdr_hca_on).empty();
+  const bool libfabric = icontains(edges[0]->transport, "Libfabric") || icontains(edges[0]->transport, "OFI");
+  const std::string why =
+      v.omni_path() ? "; Omni-Path has none that NCCL's IB transport uses"
+      : module      ? "; the peer-memory module is not loaded"
+      : distance    ? "; NCCL says the NIC is too far from the GPU"
+      : loaded      ? "; the NIC has it enabled, so the module is loaded: the distance or the GPU decided"
+                    : "; the log does not tell why";
   auto f = log_finding(
       v, "LOG01", edges.size() == 1 ? pair_text(*edges[0]) : "network",
       "via " + edges[0]->transport + "/…/GDRDMA",
-      fmt::format("all {} network connections between ranks go through host memory{}", edges.size(), why),
+      (edges.size() == 1
+           ? "the only network connection between ranks goes through host memory"
+           : fmt::format("all {} network connections between ranks go through host memory", edges.size())) +
+          why,
       evidence, edges[0]->at);
   f.severity = gdr_severity(v);
+  if (libfabric)
+    f.remedy =
+        "EFA has GPUDirect RDMA from p4d on, with a plugin and libfabric that know it (older ones: "
+        "FI_EFA_USE_DEVICE_RDMA=1); elsewhere there is none to switch on";
+  else if (loaded && !distance)
+    f.remedy =
+        "NCCL_NET_GDR_LEVEL where the distance decided (GDR04); a GPU with unified memory has no GPUDirect "
+        "RDMA: "
+        "nothing to do";
   return Findings{f};
 }
 
@@ -189,6 +205,14 @@ std::optional<std::string_view> kind_in_use(const LogView& v) {
 }
 
 Outcome mixed_link_layers(const LogView& v) {
+  if (const auto* p = v.problem({"Remote IB device is incompatible"})) {
+    auto f =
+        log_finding(v, "RDMA08", "network", "NCCL_IB_HCA with devices of one kind on every host",
+                    "the peer's device is of another kind (InfiniBand and Ethernet, or another vendor's)",
+                    {v.evidence(*p)}, p->at);
+    f.severity = Severity::error;
+    return Findings{f};
+  }
   std::vector<std::string> ib, ethernet;
   for (const auto& d : v.log.net.ib_devices) {
     if (d.find("/RoCE") != std::string::npos)
