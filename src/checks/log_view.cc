@@ -90,6 +90,8 @@ std::optional<bool> LogView::same_host(const LogEdge& edge) const {
   const auto* a = rank(edge.src);
   const auto* b = rank(edge.dst);
   if (a == nullptr || b == nullptr || !a->host || !b->host) return std::nullopt;
+  if (*a->host == *b->host && edge.transport.starts_with("NET/") && log.shared_names.contains(*a->host))
+    return std::nullopt;
   return *a->host == *b->host;
 }
 
@@ -97,11 +99,27 @@ std::optional<int> LogView::hosts() const {
   int most = 0;
   for (const auto& c : log.communicators) most = std::max(most, c.nnodes.value_or(0));
   if (most > 0) return most;
-  for (const auto& edge : log.edges)
-    if (edge.transport.starts_with("NET/") && same_host(edge) == false)
-      return std::max(2, static_cast<int>(log.hosts.size()));
-  if (!log.hosts.empty() && (log.hosts.size() > 1 || log.main_ranks == 1))
-    return static_cast<int>(log.hosts.size());
+  const int names = static_cast<int>(log.hosts.size());
+  const bool local_off = set_to("NCCL_P2P_DISABLE", "1") || set_to("NCCL_SHM_DISABLE", "1");
+  // A network to ranks that the log does not hold leads to other hosts, unless nothing else was allowed.
+  const auto leaves = [&](const LogEdge& e) {
+    if (!e.transport.starts_with("NET/") || e.communicator) return false;
+    const auto* a = rank(e.src);
+    const auto* b = rank(e.dst);
+    const bool outside = a == nullptr || b == nullptr || !a->host || !b->host;
+    return same_host(e) == false || (outside && !local_off);
+  };
+  if (std::ranges::any_of(log.shared_names, [](const auto& name) { return name.second; }) ||
+      std::ranges::any_of(log.edges, leaves))
+    return std::max(2, names);
+  if (!log.shared_names.empty()) return std::nullopt;
+  std::set<std::string> of_ranks;
+  int named = 0;
+  for (const auto& r : log.ranks)
+    if (r.communicator == 0 && r.host) of_ranks.insert(*r.host), ++named;
+  // Without a communicator the ranks are those of nccl-tests' header, which names every one.
+  const bool whole = log.main_ranks > 0 ? named == log.main_ranks : log.communicators.empty() && named > 1;
+  if (names > 0 && (names > 1 || log.main_ranks == 1 || (whole && of_ranks.size() == 1))) return names;
   return std::nullopt;
 }
 

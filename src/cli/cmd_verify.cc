@@ -5,6 +5,7 @@
 
 #include "act/verify.h"
 #include "base/text.h"
+#include "checks/log_rules.h"
 #include "cli/act_output.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
@@ -45,20 +46,15 @@ bool has_nvlink_or_p2p(const std::string& transport) {
   return transport.starts_with("P2P") || transport.starts_with("NVLS");
 }
 
-std::string host_of(const model::NcclLog& log, int rank) {
-  const auto at = std::ranges::find(log.ranks, rank, &model::LogRank::rank);
-  return at == log.ranks.end() ? "" : at->host.value_or("");
-}
-
 // Between GPUs of one host P2P is meant, between hosts a network with GPUDirect where it is RDMA.
-Check check_edge(const model::NcclLog& log, const model::LogEdge& edge) {
+Check check_edge(const checks::LogView& log, const model::LogEdge& edge) {
   Check out{fmt::format("edge {} -> {}", edge.src, edge.dst), Proof::unknown, "", edge.transport};
-  const auto a = host_of(log, edge.src), b = host_of(log, edge.dst);
-  if (edge.communicator || a.empty() || b.empty()) {
+  const auto one_host = log.same_host(edge);
+  if (!one_host) {
     out.expected = "which hosts it joins is not in the log";
     return out;
   }
-  if (a == b) {
+  if (*one_host) {
     out.expected = "P2P";
     out.proof = has_nvlink_or_p2p(edge.transport) ? Proof::holds : Proof::fails;
     return out;
@@ -136,7 +132,8 @@ Result<std::vector<Check>> check_log(const std::string& name, const model::Plan&
   parser.feed(*text);
   const auto log = parser.finish();
   std::vector<Check> out;
-  for (const auto& edge : log.edges) out.push_back(check_edge(log, edge));
+  const checks::LogView view(log, nullptr, name);
+  for (const auto& edge : log.edges) out.push_back(check_edge(view, edge));
   if (log.edges.empty())
     out.push_back(
         {"log", Proof::unknown, "lines that name the transports", "none (NCCL_DEBUG=INFO prints them)"});

@@ -36,6 +36,7 @@ struct LogCommunicator {
   // Its ranks' numbers in the main communicator, by own number; empty: the numbers are the same, or not
   // known.
   std::vector<int> in_main;
+  bool nnodes_by_names = false;  // NCCL's own number is not in the log
   int ranks_seen = 0;
   bool finished = false;  // a rank printed that it was destroyed or aborted
   bool mnnvl = false;
@@ -132,8 +133,8 @@ struct LogProblem {
   std::string source;  // "transport/net_ib.cc:94"
   std::string time;
   std::vector<std::string> unwound;  // "init.cc:1157 -> 1": the calls that returned the error
-  bool returned = false;  // to the program: its call failed
-  std::string harmless;   // why it changes nothing; "" it may
+  bool returned = false;             // to the program: its call failed
+  std::string harmless;              // why it changes nothing; "" it may
 };
 
 // INFO statements that rules judge. Equal ones are one entry.
@@ -221,6 +222,15 @@ struct RasCount {
   LogLine at;
 };
 
+// PyTorch: a rank waited for a collective until the watchdog ended it.
+struct TimedOut {
+  int rank = 0;
+  std::string group;  // "PG 1"; "" the lines do not tell
+  std::uint64_t number = 0;
+  std::string op, sizes;  // "ALLREDUCE", "NumelIn=64, NumelOut=128"; "" the lines do not tell
+  LogLine at;
+};
+
 struct VersionSeen {
   std::string library, version, cuda;
   std::uint64_t count = 0;
@@ -274,8 +284,10 @@ struct NcclLog {
   bool versions_differ_in_job = false;  // ranks of one communicator
   std::vector<CallMismatch> mismatches;
   std::vector<RasCount> ras;
-  std::set<int> watchdog_ranks;  // PyTorch: ranks that waited until a collective timed out
+  std::vector<TimedOut> timed_out;
   std::vector<std::string> hosts;
+  // Host names that several machines bear; false: as it may be.
+  std::map<std::string, bool> shared_names;
   std::vector<std::string> gpu_names;      // of the nccl-tests header
   bool benchmark = false;                  // nccl-tests output is in the log
   std::optional<double> bus_gbytes_per_s;  // "Avg bus bandwidth" of nccl-tests
@@ -294,7 +306,7 @@ struct NcclLog {
   std::set<std::string> traffic_without;
   // Ranks that talk to the CollNet switch: (communicator, rank within it).
   std::set<std::pair<int, int>> collnet_heads;
-  int main_ranks = 0;                        // size of the main communicator; 0 unknown
+  int main_ranks = 0;  // size of the main communicator; 0 unknown
 
   const LogNote* find(NoteKind wanted) const {
     for (const auto& note : notes)

@@ -61,8 +61,12 @@ bool tests_header(State& state, std::string_view line) {
 // RCCL prints one banner over several lines; those behind the first have no prefix.
 bool rccl_banner(State& state, std::string_view line) {
   const auto value = [&](std::string_view head) -> std::string_view {
-    if (!line.starts_with(head)) return {};
-    const auto colon = line.find(':');
+    const auto at = line.substr(0, 160).find(head);
+    constexpr std::string_view kEnds = " \t:>]|)";  // of what a launcher puts before it
+    if (at == std::string_view::npos || (at > 0 && kEnds.find(line[at - 1]) == std::string_view::npos))
+      return {};
+    const auto colon = line.find(':', at);
+    if (line.find_first_not_of(' ', at + head.size()) != colon) return {};
     return colon == std::string_view::npos ? std::string_view{} : trim(line.substr(colon + 1));
   };
   if (const auto hip = value("HIP version"); !hip.empty()) {
@@ -78,16 +82,54 @@ bool rccl_banner(State& state, std::string_view line) {
   return !value("Librccl path").empty();
 }
 
-// PyTorch: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, …)"
+// "[PG ID 0 PG GUID 0(default_pg) Rank 1]" and "[Rank 1]" before a text: group and rank.
+struct Speaker {
+  std::string_view group;
+  std::optional<int> rank;
+};
+Speaker speaker_of(std::string_view before) {
+  Speaker found;
+  const auto at = before.rfind("ank ");
+  if (at == std::string_view::npos || at == 0) return found;
+  Cursor in(before.substr(at + 4));
+  found.rank = in.number<int>();
+  const auto open = before.substr(0, at).rfind('[');
+  if (open != std::string_view::npos && before.substr(open).starts_with("[PG "))
+    found.group = trim(before.substr(open + 1, at - open - 2));
+  // The number within the group; the launcher's label holds the job's.
+  if (Cursor label(before); label.skip_past("[rank"))
+    if (const auto rank = label.number<int>(); rank && label.take("]:")) found.rank = rank;
+  return found;
+}
+
+// "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1,
+// …)", then "[PG 1 Rank 3] … detected by watchdog at work: 7, …" or "… at work sequence id: 7 PG status: …".
 bool watchdog(State& state, std::string_view line) {
-  const auto at = find_from(line, "atchdog caught collective operation timeout", 0);
-  if (at == std::string_view::npos) return false;
-  note(state, model::NoteKind::watchdog, "", trim(line.substr(at - std::min<std::size_t>(at, 1))));
-  const auto rank_at = line.substr(0, at).rfind("ank ");
-  if (rank_at == std::string_view::npos) return true;
-  Cursor in(line.substr(rank_at + 4));
-  if (const auto rank = in.number<int>(); rank && *rank >= 0 && *rank < kMaxRank)
-    state.log.watchdog_ranks.insert(*rank);
+  constexpr auto kNo = std::string_view::npos;
+  const auto caught = find_from(line, "atchdog caught collective operation timeout", 0);
+  const auto detected = find_from(line, "detected by watchdog at work", 0);
+  const auto at = std::min(caught, detected);
+  if (at == kNo) return false;
+  if (caught != kNo)
+    note(state, model::NoteKind::watchdog, "", trim(line.substr(at - std::min<std::size_t>(at, 1))));
+  const auto speaker = speaker_of(line.substr(0, at));
+  Cursor in(line.substr(at));
+  const bool numbered = caught != kNo ? in.skip_past("SeqNum=") : in.skip_past(": ");
+  const auto number = numbered ? in.number<std::uint64_t>() : std::nullopt;
+  if (!speaker.rank || *speaker.rank < 0 || *speaker.rank >= kMaxRank || (caught == kNo && !number))
+    return true;
+  constexpr std::size_t kMost = 65536;
+  if (state.timed_out.size() >= kMost) return true;
+  auto& work = state.timed_out[{*speaker.rank, number.value_or(0)}];
+  if (work.at.line == 0) work.at = state.at;
+  work.rank = *speaker.rank;
+  work.number = number.value_or(0);
+  if (work.group.empty()) work.group = std::string(speaker.group.substr(0, 80));
+  if (in.take(", OpType=")) work.op = std::string(in.until(",)").substr(0, 40));
+  const auto sizes = in.take(", ") ? in.rest() : std::string_view{};
+  if (sizes.starts_with("NumelIn="))
+    work.sizes =
+        std::string(sizes.substr(0, std::min(sizes.find(", Timeout"), sizes.find(')'))).substr(0, 80));
   return true;
 }
 
@@ -118,22 +160,32 @@ void measured(State& state, std::optional<std::uint64_t> size, double bus) {
   best = std::max(best, bus);
 }
 
-// A result row of nccl-tests: "size count type redop [root] time algbw busbw wrong time algbw busbw wrong".
+bool is_tests_type(std::string_view word) {
+  for (const std::string_view type :
+       {"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8", "char"})
+    if (word.starts_with(type)) return true;
+  return false;
+}
+
+// A result row of nccl-tests: "size count type [redop] [root] time algbw busbw wrong time algbw busbw wrong",
+// behind whatever a launcher puts before it.
 bool result_row(State& state, std::string_view text) {
-  if (!is_digit(text.front())) return false;
-  const auto cells = words(text);
-  if (cells.size() < 8 || cells.size() > 16) return false;
-  const auto size = parse_int<std::uint64_t>(cells[0]);
-  if (!size || !parse_int<std::uint64_t>(cells[1]) || parse_double(cells[2]) || parse_double(cells[3]))
-    return false;
-  for (std::size_t first : {std::size_t{4}, std::size_t{5}}) {  // 5: a column "root"
-    if ((cells.size() - first) % 4 != 0) continue;
-    const auto bus = parse_double(cells[first + 2]);
+  constexpr std::size_t kFront = 12;  // words before it
+  auto cells = words(text.substr(0, 1024));
+  for (std::size_t i = 0; i < kFront && i + 8 <= cells.size(); ++i) {
+    if (!is_tests_type(cells[i + 2]) || !parse_int<std::uint64_t>(cells[i + 1])) continue;
+    const auto glued = cells[i].find_last_of(":>]|");  // "[1,0]<stdout>:1024"
+    const auto size =
+        parse_int<std::uint64_t>(cells[i].substr(glued == std::string_view::npos ? 0 : glued + 1));
+    const auto n = cells.size() - i;
+    const std::size_t first = n % 4 == 3 ? 3 : n % 4 == 0 ? 4 : 5;  // 4: a redop or a root, 5: both
+    if (!size || n > 16 || (n - first) % 4 != 0) return false;
+    const auto bus = parse_double(cells[i + first + 2]);
     if (!bus || *bus > 1e6) return false;
     measured(state, size, *bus);
     // The second half of the row: in place.
-    if (cells.size() >= first + 8)
-      if (const auto in_place = parse_double(cells[first + 6]); in_place && *in_place <= 1e6)
+    if (n >= first + 8)
+      if (const auto in_place = parse_double(cells[i + first + 6]); in_place && *in_place <= 1e6)
         measured(state, size, *in_place);
     return true;
   }
@@ -169,7 +221,7 @@ void foreign_line(State& state, std::string_view line) {
   if (line.size() > 4096) return;
   const auto text = trim(trim_message_end(line));
   if (text.empty()) return;
-  if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 64) {
+  if (const auto hash = text.find('#'); hash != std::string_view::npos && hash < 256) {
     if (tests_header(state, text.substr(hash)) || bus_bandwidth(state, text)) return;
   }
   if (rccl_banner(state, text) || result_row(state, text) || named_bandwidth(state, text)) return;

@@ -66,8 +66,10 @@ class Merger {
     list_network();
     for (const auto& [key, tuning] : s_.tuning) out_.tuning.push_back(tuning);
     for (const auto& host : hosts_in_order()) out_.hosts.push_back(host);
+    for (const auto& [key, work] : s_.timed_out) out_.timed_out.push_back(work);
     fix_mismatches();
     judge_problems();
+    judge_names();
     model::model_traffic(out_, peer_bytes());
     return std::move(out_);
   }
@@ -106,6 +108,7 @@ class Merger {
   void list_network();
   void fix_mismatches();
   void judge_problems();
+  void judge_names();
   std::vector<std::string> hosts_in_order() const;
   std::vector<model::PeerBytes> peer_bytes() const;
 
@@ -254,11 +257,11 @@ model::LogCommunicator Merger::describe(const Group& g) const {
   for (const auto& [rank, where] : g.site_of_rank)
     if (where >= 0) hosts.insert(site(where).host);
   if (g.nranks > 0 && static_cast<int>(g.site_of_rank.size()) == g.nranks)
-    c.nnodes = static_cast<int>(hosts.size());
+    c.nnodes = static_cast<int>(hosts.size()), c.nnodes_by_names = true;
   int channels = -1;
   for (const int i : g.instances) {
     const auto& in = instance(i);
-    if (in.nnodes > 0) c.nnodes = in.nnodes;
+    if (in.nnodes > 0) c.nnodes = in.nnodes, c.nnodes_by_names = false;
     channels = std::max(channels, in.channels);
     if (in.p2p_channels >= 0) c.p2p_channels = in.p2p_channels;
     if (in.nvls_channels >= 0) c.nvls_channels = in.nvls_channels;
@@ -668,6 +671,47 @@ void Merger::fix_mismatches() {
     }
     m.communicator = found;
   }
+}
+
+// A host name is no machine's identity: NCCL adds the boot id, which it does not print. Where it prints no
+// number of nodes, a name with two addresses on one interface is two machines'; one PCI address twice, or a
+// network between its ranks although nothing forbids them peer access and shared memory, make it doubtful.
+void Merger::judge_names() {
+  const auto* main = out_.communicators.empty() ? nullptr : &out_.communicators.front();
+  if (main_ < 0 || (main != nullptr && main->nnodes && !main->nnodes_by_names)) return;
+  const auto set = [&](std::string_view name) {
+    return std::ranges::any_of(out_.env, [&](const auto& s) { return s.name == name && s.value == "1"; });
+  };
+  std::map<std::pair<int, std::string>, std::string> address;  // by host and interface
+  for (const auto& [rank, at] : group(main_).site_of_rank)
+    for (const auto& one : site(at).addresses) {
+      const auto& name = s_.hosts[site(at).host];
+      const auto known = address.try_emplace({site(at).host, one.substr(0, one.find(':'))}, one).first;
+      if (known->second != one && !name.empty()) out_.shared_names[name] = true;
+    }
+  const bool one_gpu =
+      set("NCCL_MULTI_RANK_GPU_ENABLE") || std::ranges::any_of(out_.problems, [](const auto& p) {
+        return p.text.find("Duplicate GPU") != std::string::npos;
+      });
+  std::map<int, const std::string*> host_of;
+  std::map<std::pair<std::string, std::string>, int> rank_at;  // by host and PCI address
+  for (const auto& r : out_.ranks) {
+    if (r.communicator != 0 || !r.host) continue;
+    host_of.try_emplace(r.rank, &*r.host);
+    if (r.bdf && !one_gpu && rank_at.try_emplace({*r.host, *r.bdf}, r.rank).first->second != r.rank)
+      out_.shared_names.try_emplace(*r.host, false);
+  }
+  if (!set("NCCL_P2P_DISABLE") && !set("NCCL_SHM_DISABLE"))
+    for (const auto& e : out_.edges) {
+      const auto a = host_of.find(e.src);
+      const auto b = host_of.find(e.dst);
+      if (!e.communicator && e.transport.starts_with("NET/") && a != host_of.end() && b != host_of.end() &&
+          *a->second == *b->second)
+        out_.shared_names.try_emplace(*a->second, false);
+    }
+  if (out_.shared_names.empty()) return;
+  for (auto& c : out_.communicators)
+    if (c.nnodes_by_names) c.nnodes.reset();
 }
 
 // Warnings of jobs that go on as if nothing had been.

@@ -62,12 +62,28 @@ std::vector<std::string> interfaces(std::string_view text) {
   return {std::string(text)};
 }
 
+// "eth0:10.0.0.2<0>": an address of the machine that prints it.
+void own_address(State& state, std::string_view one) {
+  constexpr std::size_t kMost = 8;
+  auto* site = state.here();
+  one = one.substr(0, one.find('<'));
+  const auto colon = one.find(':');
+  if (site == nullptr || colon == std::string_view::npos || one.size() > 80 ||
+      site->addresses.size() >= kMost)
+    return;
+  if (one.find_first_not_of("0123456789.", colon + 1) == std::string_view::npos)
+    add_once(site->addresses, one);
+}
+
 }  // namespace
 
 bool bootstrap_line(State& state, std::string_view text) {
   const auto at = text.find("Using");
   if (at == std::string_view::npos) return true;
-  for (const auto& one : interfaces(text.substr(at + 5))) add_once(state.log.net.bootstrap, one);
+  for (const auto& one : interfaces(text.substr(at + 5))) {
+    add_once(state.log.net.bootstrap, one);
+    own_address(state, one);
+  }
   return true;
 }
 
@@ -89,6 +105,10 @@ bool network_using(State& state, std::string_view name, std::string_view rest) {
     return true;
   }
   auto list = numbered_devices(rest);
+  if (const auto at = rest.find("; OOB "); at != std::string_view::npos)
+    own_address(state, trim(rest.substr(at + 6)));
+  if (name == "Socket")
+    for (const auto& one : list) own_address(state, one);
   if (name.size() > 64 || (state.devices.size() >= 64 && !state.devices.contains(name))) return true;
   auto& known = state.devices[std::string(name)];
   for (const auto& one : list) add_once(known, one);

@@ -106,8 +106,9 @@ struct Site {
   int pending = -1;           // scope whose communicator is not yet told
   std::vector<int> instances;
   std::string cpus;
-  int version = -1;    // index into State::versions
-  int rank_hint = -1;  // from the nccl-tests header
+  std::vector<std::string> addresses;  // "eth0:10.0.0.2" of the bootstrap and of sockets
+  int version = -1;                    // index into State::versions
+  int rank_hint = -1;                  // from the nccl-tests header
   std::string gpu_name;
   std::string bdf_hint;
   // The last collective, for tuning lines that do not name theirs.
@@ -277,8 +278,8 @@ struct State {
   int graph_site = -1;
   std::vector<std::pair<int, std::string>> graph_stack;  // indent and name of the nodes above the next line
   bool rccl_words = false, nccl_words = false;
-  int header_ranks = 0;  // ranks in the nccl-tests header
-  bool ras_any = false;
+  int header_ranks = 0;                                                // ranks in the nccl-tests header
+  std::map<std::pair<int, std::uint64_t>, model::TimedOut> timed_out;  // by rank and number
 
   model::LogLine at;  // of the current line
   int site = -1;      // of the current record; -1 unknown

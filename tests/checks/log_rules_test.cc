@@ -388,6 +388,178 @@ TEST(LogRules, TheWatchdogsRanksWaitedTheOthersAreLookedAt) {
   const auto d = diagnose(text);
   ASSERT_NE(find(d, "LOG21"), nullptr);
   EXPECT_EQ(find(d, "LOG21")->subject, "ranks 1");
+  EXPECT_EQ(find(d, "LOG21")->title, "A collective timed out");
+  // A far end of a connection has no lines of its own: nothing is known of it.
+  std::string part = line("a", 0, init_complete(0, 2, 0)) +
+                     line("a", 0, "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA");
+  const auto one =
+      diagnose(part + "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)\n");
+  EXPECT_THAT(find(one, "LOG21")->observed, testing::HasSubstr("ranks 1: their log is not here"));
+}
+
+std::string timed_out(int rank, int number, std::string_view call) {
+  return fmt::format(
+      "[rank{0}]:[E626 06:24:44.9 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective "
+      "operation timeout: WorkNCCL(SeqNum={1}, OpType={2}, Timeout(ms)=600000) ran for 600020\n"
+      "[rank{0}]:[E626 06:24:44.9 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+      "Exception (either an error or timeout) detected by watchdog at work: {1}, last enqueued NCCL "
+      "work: 811\n",
+      rank, number, call);
+}
+
+TEST(LogRules, TimeoutsTellNumbersAndCalls) {
+  const std::string job = line("a", 0, init_complete(0, 2, 0)) + line("a", 1, init_complete(1, 2, 1));
+  constexpr auto kSum = "ALLREDUCE, NumelIn=98, NumelOut=98";
+  const auto all = diagnose(job + timed_out(0, 808, kSum) + timed_out(1, 808, kSum));
+  EXPECT_EQ(find(all, "LOG21")->title, "A collective timed out although every rank reached it");
+  EXPECT_EQ(find(all, "LOG13"), nullptr);
+  const auto apart = diagnose(job + timed_out(0, 805, kSum) + timed_out(1, 808, kSum));
+  EXPECT_EQ(find(apart, "LOG21")->subject, "ranks 0");
+  EXPECT_EQ(find(apart, "LOG21")->title, "Some ranks are behind in the collective order");
+  const auto calls =
+      diagnose(job + timed_out(0, 808, kSum) + timed_out(1, 808, "_ALLGATHER_BASE, NumelIn=64"));
+  ASSERT_EQ(severity(calls, "LOG13"), Severity::error);
+  EXPECT_THAT(find(calls, "LOG13")->observed, testing::HasSubstr("rank 1 calls _ALLGATHER_BASE"));
+  EXPECT_EQ(find(calls, "LOG21")->title, "A collective timed out");
+  // Without the group's line the numbers may be those of two groups.
+  const auto first = [](const std::string& text) { return text.substr(0, text.find('\n') + 1); };
+  EXPECT_EQ(severity(diagnose(first(timed_out(0, 808, kSum)) + first(timed_out(1, 808, "_ALLGATHER_BASE"))),
+                     "LOG13"),
+            Severity::warn);
+}
+
+TEST(LogRules, AHostNameIsNoMachine) {
+  const auto rank = [](int r, std::string_view address) {
+    const auto say = [&](const std::string& text) {
+      return fmt::format("ubuntu:{0}:{0} [0] NCCL INFO {1}\n", 1000 + r, text);
+    };
+    return say(fmt::format("Bootstrap : Using eth0:{}<0>", address)) +
+           say(fmt::format("Channel 00/0 : {}[0] -> {}[0] [send] via NET/IB/0", r, 1 - r)) +
+           say(fmt::format("comm 0x5{0} rank {0} nranks 2 cudaDev 0 busId {1}000 commId 0xb1 - Init COMPLETE",
+                           r, r + 1));
+  };
+  const auto nodes = [](const std::string& text) {
+    return parse::parse_nccl_log(text).communicators[0].nnodes;
+  };
+  const auto two = rank(0, "10.0.0.1") + rank(1, "10.0.0.2");
+  EXPECT_EQ(nodes(two), std::nullopt);
+  EXPECT_EQ(severity(diagnose(two), "LOG01"), Severity::warn);
+  // The network alone makes it doubtful, unless the ranks were kept from anything else.
+  const auto doubt = rank(0, "10.0.0.1") + rank(1, "10.0.0.1");
+  EXPECT_EQ(nodes(doubt), std::nullopt);
+  EXPECT_EQ(nodes(doubt + "ubuntu:1000:1000 [0] NCCL INFO NCCL_SHM_DISABLE set by environment to 1.\n"), 1);
+  // NCCL's own number goes first.
+  EXPECT_EQ(
+      nodes(two +
+            "ubuntu:1000:1000 [0] NCCL INFO comm 0x50 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 "
+            "MNNVL 0\n"),
+      1);
+  // One PCI address with two ranks is two machines', or one GPU that both use.
+  auto same = line("a", 0, init_complete(0, 2, 0)) + "a:9:9 [0] NCCL INFO " + init_complete(1, 2, 0) + "\n";
+  EXPECT_EQ(nodes(same), std::nullopt);
+  EXPECT_EQ(nodes(same + warning("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000")), 1);
+}
+
+TEST(LogRules, ANetworkToRanksOutsideTheLogLeadsToOtherHosts) {
+  const auto job = line("a", 0, "NET/IB : No device found.") + line("a", 0, "Using network Socket") +
+                   line("a", 0, "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0");
+  EXPECT_EQ(severity(diagnose(job), "LOG03"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(job + line("a", 0, "NCCL_SHM_DISABLE set by environment to 1.")), "LOG03"),
+            Severity::info);
+}
+
+TEST(LogRules, TheHeaderOfNcclTestsNamesAllHosts) {
+  const auto rank = [](int r, const char* host) {
+    return fmt::format("#  Rank  {} Group  0 Pid {} on {} device  0 [0x00] NVIDIA H100\n", r, 9 + r, host);
+  };
+  const auto failed = line("a", 1, "Failed to open libibverbs.so[.1]") + line("a", 1, "Using network Socket");
+  EXPECT_EQ(severity(diagnose(rank(0, "a") + rank(1, "a") + failed), "LOG04"), Severity::info);
+  EXPECT_EQ(severity(diagnose(rank(0, "a") + rank(1, "b") + failed), "LOG04"), Severity::warn);
+}
+
+TEST(LogRules, AFailedCompletionIsToldByItsStatus) {
+  const auto title = [](int status) {
+    const auto d = diagnose(warning(fmt::format(
+        "NET/IB : Got completion from peer 192.168.0.12<6> with error {}, opcode 0, len 0", status)));
+    return find(d, "LOG07") == nullptr ? std::string() : find(d, "LOG07")->title;
+  };
+  EXPECT_EQ(title(4), "An RDMA operation failed on its own host (IB error 4)");
+  EXPECT_EQ(title(12), "A peer did not answer (IB error 12)");
+  EXPECT_EQ(title(13), "A peer did not answer (IB error 13)");
+  EXPECT_EQ(title(11), "A peer rejected an operation (IB error 11)");
+  EXPECT_EQ(title(5), "");  // flushed: follows another error
+}
+
+TEST(LogRules, AQueuePairThatDoesNotConnect) {
+  const auto title = [](const std::string& text) { return find(diagnose(text), "LOG10")->title; };
+  const auto late = warning("Call to ibv_modify_qp failed with error Connection timed out");
+  EXPECT_EQ(title(line("a", 0, "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>") + late),
+            "The queue pair could not connect over InfiniBand");
+  EXPECT_EQ(title(line("a", 0, "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>") + late),
+            "The queue pair could not connect: wrong GID, or an address that is not reached");
+  EXPECT_EQ(title(warning("Call to ibv_modify_qp failed with 110 Connection timed out, on dev m:1, local GID "
+                          "::ffff:192.168.13.1, remote GID ::ffff:192.168.27.2")),
+            "The queue pair could not connect: the peer's address was not reached");
+  EXPECT_EQ(title(warning("Call to ibv_modify_qp failed with 22 Invalid argument")),
+            "The queue pair could not connect: wrong GID");
+}
+
+TEST(LogRules, WhyASegmentOfSharedMemoryCouldNotBeMade) {
+  const auto made = warning("Error while creating shared memory segment nccl-shm (size 4460544)");
+  const auto d = diagnose(warning("Call to shm_open failed : Permission denied") + made);
+  EXPECT_EQ(find(d, "LOG08"), nullptr);  // the size has no part in it
+  EXPECT_EQ(severity(diagnose(made), "LOG08"), Severity::warn);
+  EXPECT_EQ(find(diagnose(made), "LOG08")->title, "A shared memory segment could not be made");
+  const auto full = diagnose(warning("Call to posix_fallocate failed : No space left on device") + made);
+  EXPECT_EQ(find(full, "LOG08")->title, "Shared memory is full");
+}
+
+TEST(LogRules, AModuleThatIsLoadedIsNotTheReason) {
+  const auto edge = line("a", 0, "Channel 09/0 : 1[0] -> 0[0] [send] via NET/IBext_v10/1");
+  EXPECT_THAT(find(diagnose(edge), "LOG01")->remedy, testing::HasSubstr("peermem"));
+  const auto d =
+      diagnose(line("a", 0, "NET/IB : GPU Direct RDMA (DMABUF) enabled for HCA 1 'roceP2p1s0f1'") + edge);
+  EXPECT_THAT(find(d, "LOG01")->remedy, testing::Not(testing::HasSubstr("peermem")));
+  EXPECT_THAT(
+      find(diagnose(line("a", 0, "Channel 00 : 1[0] -> 0[0] [send] via NET/AWS Libfabric/1")), "LOG01")
+          ->remedy,
+      testing::HasSubstr("EFA"));
+}
+
+TEST(LogRules, FatalLinesHaveTheirFinding) {
+  const auto of = [](std::string_view text, std::string_view rule) {
+    return severity(diagnose(warning(text)), rule);
+  };
+  EXPECT_EQ(of("P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be", "GPU02"),
+            Severity::error);
+  EXPECT_EQ(of("failed to open CUDA IPC handle : 217 peer access is not supported between these two devices",
+               "GPU02"),
+            Severity::error);
+  EXPECT_EQ(of("Error: network AWS Libfabric not found.", "NCCL28"), Severity::error);
+  EXPECT_EQ(of("NET/OFI Request 0x7 completed with error. RC: 20. Error: unknown error.", "LOG07"),
+            Severity::error);
+  EXPECT_EQ(of("NET/IB : Remote IB device is incompatible with the local [0]mlx5_0:1/RoCE.", "RDMA08"),
+            Severity::error);
+  EXPECT_EQ(of("Cuda failure 'API call is not supported in the installed CUDA driver'", "VER04"),
+            Severity::error);
+  EXPECT_EQ(of("Cuda failure 802 'system not yet initialized'", "NVL12"), Severity::error);
+  EXPECT_EQ(
+      severity(diagnose(warning("Cuda failure 401 'the operation cannot be performed in the present state'",
+                                "transport/nvls.cc:254")),
+               "NVL12"),
+      Severity::warn);
+  EXPECT_EQ(of("Cuda failure 'out of memory'", "NVL12"), std::nullopt);
+}
+
+TEST(LogRules, AnEventOfAPortByItsWholeWords) {
+  const auto event = [](std::string_view what) {
+    return warning(fmt::format("NET/IB : mlx5_3:1 Got async event : {}", what));
+  };
+  EXPECT_EQ(severity(diagnose(event("invalid request local work queue error")), "LOG22"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(event("LID change")), "LOG22"), Severity::info);
+  EXPECT_EQ(severity(diagnose(event("port error")), "LOG22"), Severity::error);
+  EXPECT_EQ(severity(diagnose(event("port error") + event("port active")), "LOG22"), Severity::warn);
+  EXPECT_EQ(severity(diagnose(event("port active") + event("port error")), "LOG22"), Severity::error);
 }
 
 TEST(LogRules, VerbsThatCannotBeLoaded) {

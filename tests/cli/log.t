@@ -167,3 +167,10 @@ RUN: printf '%s\n' "a:1:2 [1] transport/nvls.cc:254 NCCL WARN Cuda failure 999 '
 STATUS: 2
 EXPECT: no rule knows their cause
 NOT: Nothing in the log
+
+NAME: machines that bear one name are not judged as one
+RUN: for r in 0 1; do for t in "Bootstrap : Using eth0:10.0.0.$r<0>" "Channel 00/0 : $r[0] -> $((1-r))[0] [send] via NET/IB/0" "comm 0x5$r rank $r nranks 2 cudaDev 0 busId ${r}1000 commId 0xb1 - Init COMPLETE"; do echo "box:10$r:1 [0] NCCL INFO $t"; done; done > $TMP/two.log; topotune log $TMP/two.log; topotune verify --root $TMP --log $TMP/two.log; true
+EXPECT: 2 ranks on ? nodes
+EXPECT: LOG01
+EXPECT: unknown  edge 0 -> 1
+NOT: expected P2P

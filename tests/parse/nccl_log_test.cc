@@ -680,6 +680,24 @@ TEST(NcclLog, HeadsWhoseNumbersWereTakenOut) {
   EXPECT_EQ(prose.unrecognised, 1U);
 }
 
+TEST(NcclLog, OtherProgramsLinesBehindAPrefix) {
+  for (const std::string_view tag :
+       {"", "[1,0]<stdout>:", "0: ", "trainer-0 | ", "(RayWorker pid=7, ip=10.0.0.1) ",
+        "2025-07-21T19:05:29.123Z ", "Jul 21 19:05:29 node job[12]: ", "> "}) {
+    const auto log = parse(fmt::format(
+        "{0}  536870912  134217728  float  sum  -1  4208.1  127.58  223.27  0  4206.3  127.63  223.36  0\n"
+        "{0}RCCL version : 2.22.3-HEAD:271856d\n{0}HIP version  : 6.4.43482-0f2d60242\n{0}ROCm version : "
+        "6.4.0.0-47\n",
+        tag));
+    EXPECT_EQ(log.peak_bus_gbytes_per_s, 223.36) << tag;
+    EXPECT_EQ(log.peak_bus_bytes, 536870912U) << tag;
+    EXPECT_EQ(log.hip, "6.4.43482-0f2d60242") << tag;
+    EXPECT_EQ(log.rocm, "6.4.0.0-47") << tag;
+  }
+  // All-gather has no reduction: "size count type time …".
+  EXPECT_EQ(parse("1024 256 float 10.0 1.0 2.0 0 10.0 1.0 3.5 0\n").peak_bus_gbytes_per_s, 3.5);
+}
+
 TEST(NcclLog, AnExceptionBehindALabel) {
   const auto log = parse(
       "w-1: DistBackendError: NCCL error in: x.cpp:77, unhandled cuda error, NCCL version 2.26.2\n"
