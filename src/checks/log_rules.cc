@@ -80,6 +80,16 @@ model::Diagnosis diagnose_log(const model::NcclLog& log, const model::Machine* m
         for (auto& one : *found) diagnosis.findings.push_back(std::move(one));
     }
   }
+  // No finding is no proof of health where something failed, or where the log describes nothing.
+  const bool failed =
+      std::ranges::any_of(log.problems, [](const model::LogProblem& p) { return p.harmless.empty(); });
+  if (diagnosis.findings.empty() && (failed || (log.communicators.empty() && log.edges.empty()))) {
+    for (auto& rule : diagnosis.checked)
+      diagnosis.not_checked.push_back(
+          {std::move(rule), failed ? "the log holds an error whose cause no rule knows"
+                                   : "the log describes no communicator"});
+    diagnosis.checked.clear();
+  }
   join_causes(diagnosis);
   sort_findings(diagnosis.findings);
   return diagnosis;

@@ -174,8 +174,10 @@ Outcome shm_full(const LogView& v) {
     if (icontains(p->text, "fallocate") || icontains(p->text, "shm") || icontains(p->text, "shared memory") ||
         icontains(p->text, "ftruncate"))
       first(full, p);
+  int looked_at = 0;  // each one's reason is looked for among all warnings
   for (const auto* p :
        v.problems({"failed to extend /dev/shm", "Error while creating shared memory segment"})) {
+    if (full != nullptr || ++looked_at > 64) break;
     const auto reason = segment_reason(v, *p);
     const bool extends = p->text.find("failed to extend") != std::string::npos;
     if (icontains(reason, "No space left") || (reason.empty() && extends)) first(full, p);

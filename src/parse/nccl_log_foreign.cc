@@ -171,6 +171,7 @@ bool is_tests_type(std::string_view word) {
 // behind whatever a launcher puts before it.
 bool result_row(State& state, std::string_view text) {
   constexpr std::size_t kFront = 12;  // words before it
+  if (!is_digit(text.back()) && !text.ends_with("N/A")) return false;
   auto cells = words(text.substr(0, 1024));
   for (std::size_t i = 0; i < kFront && i + 8 <= cells.size(); ++i) {
     if (!is_tests_type(cells[i + 2]) || !parse_int<std::uint64_t>(cells[i + 1])) continue;

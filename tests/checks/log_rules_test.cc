@@ -723,5 +723,14 @@ TEST(LogRules, AWarningOfAJobThatGoesOnIsHarmless) {
             nullptr);
 }
 
+TEST(LogRules, NoFindingIsNoProofWhereSomethingFailedOrNothingIsDescribed) {
+  const auto verdict = [](const std::string& text) { return model::verdict_of(diagnose(text)); };
+  const auto job = line("a", 0, init_complete(0, 2, 0)) + line("a", 1, init_complete(1, 2, 1));
+  EXPECT_EQ(verdict(job), model::Verdict::ok);
+  EXPECT_EQ(verdict(job + warning("Cuda failure 'out of memory'")), model::Verdict::unknown);
+  EXPECT_EQ(verdict(line("a", 0, "misc/socket.cc:564 -> 2")), model::Verdict::unknown);
+  EXPECT_EQ(verdict(line("a", 0, "cudaDriverVersion 12090")), model::Verdict::unknown);
+}
+
 }  // namespace
 }  // namespace topotune::checks
