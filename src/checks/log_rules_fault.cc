@@ -456,9 +456,8 @@ Outcome behind(const LogView& v) {
 std::string_view port_of(std::string_view text) {
   const auto end = text.find(" Got ");
   if (end == std::string_view::npos) return {};
-  const auto blank = text.substr(0, end).rfind(' ');
-  return text.substr(blank == std::string_view::npos ? 0 : blank + 1,
-                     end - (blank == std::string_view::npos ? 0 : blank + 1));
+  const auto before = text.substr(0, end);
+  return before.substr(before.rfind(' ') + 1);  // npos + 1 is 0
 }
 
 // The texts of ibv_event_type_str(). A port that is active again is a warning.

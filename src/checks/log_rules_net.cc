@@ -372,7 +372,11 @@ Outcome hosts_unreachable(const LogView& v) {
   const auto* retry = v.log.find(NoteKind::conn_retry);
   const bool only_lo =
       !used.empty() && std::ranges::all_of(used, [](const std::string& u) { return u.starts_with("lo:"); });
-  const std::string_view text = error != nullptr ? error->text : retry != nullptr ? retry->text : "";
+  std::string_view text;
+  if (error != nullptr)
+    text = error->text;
+  else if (retry != nullptr)
+    text = retry->text;
   const bool bad_first = !used.empty() && is_unusable_interface(used[0]);
   // Connections come after the bootstrap: "hosts" that have them over lo are one machine (NCCL_HOSTID).
   const bool met = !v.log.edges.empty() || std::ranges::any_of(v.log.communicators, [](const auto& c) {

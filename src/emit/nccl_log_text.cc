@@ -233,7 +233,7 @@ std::vector<const LogProblem*> errors_of(const NcclLog& log) {
   std::vector<const LogProblem*> errors;
   for (const auto& p : log.problems)
     if (p.harmless.empty()) errors.push_back(&p);
-  std::ranges::stable_partition(errors, [](const LogProblem* p) { return !is_consequence(*p); });
+  std::stable_partition(errors.begin(), errors.end(), [](const auto* p) { return !is_consequence(*p); });
   return errors;
 }
 

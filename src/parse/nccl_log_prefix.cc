@@ -157,20 +157,13 @@ std::string_view trim_message_end(std::string_view text) {
   while (!text.empty()) {
     const char c = text.back();
     if (is_digit(c) || (c >= 'A' && c <= 'Z')) break;  // nearly every line
-    std::size_t end = 0;
-    if (text.ends_with("**"))
-      end = 2;
-    else if (text.ends_with("\u2502"))  // the frame of a terminal's window
-      end = 3;
-    else if (text.ends_with("<br>"))
-      end = 4;
-    else if (text.ends_with("</td>"))
-      end = 5;
-    else if (c == 'm' && text.ends_with("\x1b[0m"))
-      end = 4;
-    else if (is_space(c) || c == '\0' || c == '\x1b' || (c == '*' && text.size() == 1) ||  // of Markdown:
-             (c == '`' && std::ranges::count(text, '`') == 1))
-      end = 1;
+    std::size_t end = is_space(c) || c == '\0' || c == '\x1b' || (c == '*' && text.size() == 1) ||
+                              (c == '`' && std::ranges::count(text, '`') == 1)
+                          ? 1
+                          : 0;
+    // Markdown, a colour, the frame of a terminal's window, HTML.
+    for (const std::string_view ending : {"**", "\x1b[0m", "\u2502", "<br>", "</td>"})
+      if (text.ends_with(ending)) end = ending.size();
     if (end == 0) break;
     text.remove_suffix(end);
   }
