@@ -228,7 +228,8 @@ Outcome check_ACS02(const Evidence& evidence) {
   const model::PciTree tree(machine.topology);
   Judge judge("ACS02");
   bool any = false;
-  for (const auto* nic : rails_of(evidence).nics) {
+  const auto rails = rails_of(evidence);
+  for (const auto* nic : rails.nics) {
     const auto* device = tree.route_to(*nic).device;
     if (device == nullptr) continue;
     any = true;
@@ -241,6 +242,7 @@ Outcome check_ACS02(const Evidence& evidence) {
     }
   }
   if (!any && !machine.rdma_read) judge.unknown("RDMA devices: " + machine.rdma_read.why);
+  if (!rails.unknown.empty()) judge.unknown(rails.unknown);
   return judge.outcome(any ? "" : "no RDMA NIC");
 }
 
@@ -278,6 +280,7 @@ Outcome check_ACS03(const Evidence& evidence) {
       found.evidence.push_back({"/proc/cmdline", *machine.kernel_command_line});
     if (arm) found.severity = model::Severity::info;  // Grace translates by its SMMU
   }
+  if (!rails.unknown.empty()) judge.unknown(rails.unknown);
   return judge.outcome(devices.empty() ? "no GPU and no RDMA NIC" : "");
 }
 

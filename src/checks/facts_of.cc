@@ -111,6 +111,9 @@ bool may_be_rail(const model::Topology& topology, const model::Nic& nic) {
 void add_by_rate(const model::Machine& machine, Rails& rails) {
   std::set<std::string> fast;
   for (const auto& port : machine.ports) {
+    const bool idle = port.state && *port.state != "ACTIVE";
+    if (!port.gbits_per_s && !idle && !is_software(port) && rails.unknown.empty())
+      rails.unknown = name_of_port(port) + ": neither its rate nor its path to a GPU is told";
     if (port.gbits_per_s.value_or(0) < kRailGbits) continue;
     rails.ports.push_back(&port);
     fast.insert(port.device);
@@ -139,7 +142,29 @@ Rails rails_of(const Evidence& evidence) {
   }
   for (const auto& port : machine.ports)
     if (devices.contains(port.device)) rails.ports.push_back(&port);
+  for (const auto* port : rails.ports) devices.erase(port->device);
+  if (!devices.empty() && !machine.ports.empty())
+    rails.unknown = fmt::format("{}: its port was not captured", *devices.begin());
   return rails;
+}
+
+std::vector<const model::RdmaPort*> active_rails(const Evidence& evidence, std::string_view layer,
+                                                 Judge& judge) {
+  std::vector<const model::RdmaPort*> out;
+  const auto rails = rails_of(evidence);
+  for (const auto* port : rails.ports) {
+    const bool idle = port->state && *port->state != "ACTIVE";
+    const bool other = !layer.empty() && port->link_layer && *port->link_layer != layer;
+    if (is_software(*port) || idle || other) continue;
+    if (!port->state)
+      judge.unknown(name_of_port(*port) + ": state unknown");
+    else if (!layer.empty() && !port->link_layer)
+      judge.unknown(name_of_port(*port) + ": link layer unknown");
+    else
+      out.push_back(port);
+  }
+  if (!rails.unknown.empty()) judge.unknown(rails.unknown);
+  return out;
 }
 
 std::string name_of_port(const model::RdmaPort& port) {

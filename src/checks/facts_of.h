@@ -14,6 +14,9 @@
 // What several rules ask of a machine.
 namespace topotune::checks {
 
+// The answer to a question about a machine. What was not read is `unknown`, never `no`.
+enum class Tell { yes, no, unknown };
+
 // Collects what one rule finds and what it could not read.
 class Judge {
  public:
@@ -83,8 +86,14 @@ struct Rails {
   std::vector<const model::Nic*> nics;
   std::vector<const model::RdmaPort*> ports;
   bool by_path = false;
+  std::string unknown;  // why a port may be a rail beside these; "": these are all
 };
 Rails rails_of(const Evidence& evidence);
+
+// The rails' hardware ports that are active and of this link layer ("": of any). What is not told of a port,
+// or of which ports are rails, goes to the judge.
+std::vector<const model::RdmaPort*> active_rails(const Evidence& evidence, std::string_view layer,
+                                                 Judge& judge);
 
 // True in a virtual machine or container: paths may be hidden there. Unknown counts as false.
 bool may_hide_paths(const model::Machine& machine);

@@ -24,8 +24,6 @@ bool loaded(const Machine& machine, const std::string& module) {
   return machine.modules && machine.modules->contains(module);
 }
 
-enum class Tell { yes, no, unknown };
-
 // A module that registers GPU memory with the NIC's driver.
 Tell peer_memory(const Machine& machine) {
   if (machine.peermem || loaded(machine, "nvidia_peermem") || has_peer(machine, "nv_mem") ||
@@ -49,15 +47,20 @@ bool efa(const model::PciDevice& device) {
   return device.vendor == kAmazon && device.device && *device.device >= kFirst && *device.device <= kLast;
 }
 
-// GPUs that can do GPUDirect RDMA, as far as the models are known.
-bool any_capable_gpu(const Machine& machine) {
-  return std::ranges::any_of(machine.topology.gpus, [](const model::Gpu& gpu) {
+// Whether any GPU can do GPUDirect RDMA with NVIDIA's module or DMA-BUF.
+Tell any_capable_gpu(const Machine& machine) {
+  constexpr std::uint16_t kNvidia = 0x10de;
+  auto out = Tell::no;
+  for (const auto& gpu : machine.topology.gpus) {
     const auto* known = known_gpu(gpu);
-    return gpu.gdr.value_or(known != nullptr && known->gdr && known->data_centre);
-  });
+    if (gpu.gdr.value_or(known != nullptr && known->gdr && known->data_centre)) return Tell::yes;
+    const bool other_vendor = gpu.pci_vendor && *gpu.pci_vendor != kNvidia;
+    if (!gpu.gdr && known == nullptr && !other_vendor) out = Tell::unknown;
+  }
+  return out;
 }
 
-std::vector<const model::Nic*> active_rails(const Machine& machine, const Rails& rails) {
+std::vector<const model::Nic*> nics_in_use(const Machine& machine, const Rails& rails) {
   const model::PciTree tree(machine.topology);
   std::vector<const model::Nic*> out;
   for (const auto* nic : rails.nics) {
@@ -89,13 +92,16 @@ Outcome check_GDR01(const Evidence& evidence) {
   if (machine.topology.gpus.empty()) return NotEvaluated{"no GPU in the input"};
   if (!machine.rdma_read && machine.ports.empty()) return missing("RDMA devices", machine.rdma_read);
   const auto rails = rails_of(evidence);
-  const auto active = active_rails(machine, rails);
-  if (active.empty()) return Clean{"no active rail NIC"};
-  if (!any_capable_gpu(machine)) return Clean{"no GPU that is known to do GPUDirect RDMA"};
+  const auto active = nics_in_use(machine, rails);
+  const auto capable = any_capable_gpu(machine);
   const auto module = peer_memory(machine);
-  if (module == Tell::yes) return Clean{};
   const auto buffer = dma_buf(machine);
-  if (buffer == Tell::yes) return Clean{};
+  if (module == Tell::yes || buffer == Tell::yes) return Clean{};
+  if (capable == Tell::no) return Clean{"no GPU that is known to do GPUDirect RDMA"};
+  if (active.empty())
+    return rails.unknown.empty() ? Outcome(Clean{"no active rail NIC"})
+                                 : Outcome(NotEvaluated{rails.unknown});
+  if (capable == Tell::unknown) return NotEvaluated{"model of the GPUs: not captured, or not known"};
   if (module == Tell::unknown) return NotEvaluated{"nvidia-peermem: " + machine.peermem.why};
   Judge judge("GDR01");
   std::vector<std::string> names;
@@ -208,7 +214,13 @@ Outcome check_GDR04(const Evidence& evidence) {
                : Outcome(NotEvaluated{"NICs: not captured"});
   const auto rails = rails_of(evidence);
   if (evidence.paths->empty()) return NotEvaluated{"paths between GPUs and NICs: not captured"};
-  if (!rails.by_path) return Clean{"no GPU has a NIC near it"};
+  if (!rails.by_path) {
+    const auto unknown = std::ranges::find_if_not(
+        machine.topology.gpus, [&](const model::Gpu& gpu) { return all_nics_known(evidence, gpu.id); });
+    return unknown == machine.topology.gpus.end()
+               ? Outcome(Clean{"no GPU has a NIC near it"})
+               : Outcome(NotEvaluated{unknown->id + ": not every path to a NIC is known"});
+  }
   Judge judge("GDR04");
   for (const auto& gpu : machine.topology.gpus) {
     const auto nearest = nearest_nic(evidence, gpu.id);

@@ -72,11 +72,13 @@ Outcome check_GPU01(const Evidence& evidence) {
 
 // ---- GPU02
 
-bool links_or_shares(const std::vector<model::Path>& paths, const std::string& a, const std::string& b) {
-  return std::ranges::any_of(paths, [&](const model::Path& path) {
-    const bool this_pair = (path.a == a && path.b == b) || (path.a == b && path.b == a);
-    return this_pair && path.type && *path.type <= model::PathType::pxb;
+// Two GPUs with a link between them or below one switch.
+Tell links_or_shares(const std::vector<model::Path>& paths, const std::string& a, const std::string& b) {
+  const auto path = std::ranges::find_if(paths, [&](const model::Path& one) {
+    return (one.a == a && one.b == b) || (one.a == b && one.b == a);
   });
+  if (path == paths.end() || !path->type) return Tell::unknown;
+  return *path->type <= model::PathType::pxb ? Tell::yes : Tell::no;
 }
 
 bool refused(const std::string& status) {
@@ -95,18 +97,28 @@ Outcome check_GPU02(const Evidence& evidence) {
   if (machine.p2p.empty()) return NotEvaluated{"P2P status of the pairs: not captured"};
   Judge judge("GPU02");
   std::set<std::pair<std::string, std::string>> said;
+  bool any = false;
   for (const auto& status : machine.p2p) {
-    if (!refused(status.status) ||
-        (status.capability != "read" && status.capability != "write" && status.capability != "nvlink"))
-      continue;
+    if (status.capability == "atomics" || status.capability == "prop") continue;
+    any = true;
+    if (status.status == "U")
+      judge.unknown(fmt::format("{} to {}: the driver does not know", status.from, status.to));
+    if (!refused(status.status)) continue;
     const auto *a = model::find_gpu(machine.topology, status.from),
                *b = model::find_gpu(machine.topology, status.to);
     if (a == nullptr || b == nullptr || a->mig.value_or(false) || b->mig.value_or(false)) continue;
     if (!same_model(*a, *b).value_or(true)) continue;
     // NS for "nvlink" is what cards without NVLink say.
     if (status.capability == "nvlink" && status.status == "NS") continue;
-    if (!links_or_shares(*evidence.paths, a->id, b->id) || !said.insert(std::minmax(a->id, b->id)).second)
+    const auto near = links_or_shares(*evidence.paths, a->id, b->id);
+    if (near == Tell::no) continue;
+    if (near == Tell::unknown || status.capability.empty()) {
+      judge.unknown(near == Tell::unknown
+                        ? fmt::format("path between {} and {}: not captured", a->id, b->id)
+                        : "what the P2P matrix is about: keep its command's line (nvidia-smi topo -p2p r)");
       continue;
+    }
+    if (!said.insert(std::minmax(a->id, b->id)).second) continue;
     auto& found = judge.found(std::min(a->id, b->id) + "-" + std::max(a->id, b->id), "OK", status.status,
                               {{"nvmlDeviceGetP2PStatus", fmt::format("{} to {}, {}: {}", a->id, b->id,
                                                                       status.capability, status.status)}});
@@ -114,6 +126,7 @@ Outcome check_GPU02(const Evidence& evidence) {
                            !(data_centre(machine, a->id) && data_centre(machine, b->id));
     if (by_design || machine.virtual_machine.value.value_or(false)) found.severity = Severity::info;
   }
+  if (!any) judge.unknown("P2P status of the pairs for reads and writes: not captured");
   return judge.outcome();
 }
 

@@ -63,17 +63,14 @@ Outcome check_NCCL10(const Evidence& evidence) {
   if (!list) return Clean{"NCCL_IB_HCA is not set"};
   if (evidence.machine->ports.empty()) return NotEvaluated{"RDMA ports: " + evidence.machine->rdma_read.why};
   const HcaFilter filter(*list);
-  std::vector<std::string> idle;
-  std::size_t rails = 0;
-  for (const auto* port : rails_of(evidence).ports) {
-    if (port->state != "ACTIVE" || is_software(*port)) continue;
-    ++rails;
-    if (!filter.takes(*port)) idle.push_back(name_of_port(*port));
-  }
-  if (idle.empty() || rails < 2) return Clean{};
   Judge judge("NCCL10");
-  judge.found(fmt::format("{}", fmt::join(idle, " ")), fmt::format("all {} active rails", rails),
-              fmt::format("{} of them", rails - idle.size()), {setting("NCCL_IB_HCA", *list)});
+  std::vector<std::string> idle;
+  const auto rails = active_rails(evidence, "", judge);
+  for (const auto* port : rails)
+    if (!filter.takes(*port)) idle.push_back(name_of_port(*port));
+  if (idle.empty() || rails.size() < 2) return judge.outcome();
+  judge.found(fmt::format("{}", fmt::join(idle, " ")), fmt::format("all {} active rails", rails.size()),
+              fmt::format("{} of them", rails.size() - idle.size()), {setting("NCCL_IB_HCA", *list)});
   return judge.outcome();
 }
 

@@ -104,6 +104,19 @@ Outcome check_NVL01(const Evidence& evidence) {
 
 // ---- NVL02
 
+// Why not every pair of GPUs has a known type; "" when each has.
+std::string unknown_pairs(const Evidence& evidence) {
+  const auto& topology = evidence.machine->topology;
+  if (evidence.paths->empty() && topology.gpus.size() != 1) return "paths between the GPUs: not captured";
+  const auto untold = std::ranges::find_if(*evidence.paths, [&](const model::Path& path) {
+    return !path.type && model::find_gpu(topology, path.a) != nullptr &&
+           model::find_gpu(topology, path.b) != nullptr;
+  });
+  if (untold != evidence.paths->end())
+    return fmt::format("path between {} and {}: not captured", untold->a, untold->b);
+  return topology.source.complete ? "" : "not every pair of GPUs is in the input";
+}
+
 bool one_model(const std::vector<Gpu>& gpus) {
   return std::ranges::all_of(gpus,
                              [&](const Gpu& gpu) { return same_model(gpu, gpus.front()).value_or(false); });
@@ -177,13 +190,7 @@ Outcome check_NVL02(const Evidence& evidence) {
     }
   }
   find_dark_gpus(machine, said, judge);
-  const auto pair_unknown = [&](const model::Path& path) {
-    return !path.type && model::find_gpu(machine.topology, path.a) != nullptr &&
-           model::find_gpu(machine.topology, path.b) != nullptr;
-  };
-  if (std::ranges::any_of(*evidence.paths, pair_unknown) || !machine.topology.source.complete)
-    judge.unknown("not every pair of GPUs is in the input");
-  if (evidence.paths->empty()) judge.unknown("paths between the GPUs: not captured");
+  if (const auto why = unknown_pairs(evidence); !why.empty()) judge.unknown(why);
   return judge.outcome();
 }
 
@@ -205,10 +212,9 @@ Outcome check_NVL03(const Evidence& evidence) {
   const auto& gpus = machine.topology.gpus;
   if (gpus.empty()) return NotEvaluated{"no GPU in the input"};
   if (gpus.size() % 2 != 0) return Clean{"an odd number of GPUs"};
+  if (const auto why = unknown_pairs(evidence); !why.empty()) return NotEvaluated{why};
   const auto islands = model::islands_of(machine.topology, *evidence.paths);
-  if (evidence.paths->empty()) return NotEvaluated{"paths between the GPUs: not captured"};
   if (islands.empty()) return Clean{"no NVLink pair"};
-  if (!machine.topology.source.complete) return NotEvaluated{"not every pair of GPUs is in the input"};
   if (!bridged_cards(machine, islands)) return Clean{"not bridged cards of one model"};
   std::set<std::string> joined;
   for (const auto& island : islands) joined.insert(island.begin(), island.end());
@@ -237,9 +243,13 @@ std::vector<BridgedPair> bridged_pairs(const Evidence& evidence) {
   std::vector<BridgedPair> out;
   const auto& topology = evidence.machine->topology;
   for (const auto& path : *evidence.paths) {
-    if (path.type != PathType::nvl || !path.nvlinks) continue;
     const auto *a = model::find_gpu(topology, path.a), *b = model::find_gpu(topology, path.b);
-    if (a != nullptr && b != nullptr) out.push_back({a, b, *path.nvlinks});
+    if (a == nullptr || b == nullptr) continue;
+    if (path.type == PathType::nvl && path.nvlinks) out.push_back({a, b, *path.nvlinks});
+    // The links of a machine's two GPUs lead to each other.
+    if (!path.type && topology.gpus.size() == 2 && a->nvlinks && b->nvlinks &&
+        std::min(*a->nvlinks, *b->nvlinks) > 0)
+      out.push_back({a, b, std::min(*a->nvlinks, *b->nvlinks)});
   }
   return out;
 }
@@ -261,8 +271,12 @@ std::optional<int> whole_bridge(const BridgedPair& pair, const std::vector<Bridg
 Outcome check_NVL04(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   const auto all = bridged_pairs(evidence);
-  if (evidence.paths->empty()) return NotEvaluated{"paths between the GPUs: not captured"};
-  if (all.empty()) return Clean{"no NVLink pair"};
+  auto why = unknown_pairs(evidence);
+  if (std::ranges::any_of(*evidence.paths, [](const model::Path& path) {
+        return path.type == PathType::nvl && !path.nvlinks;
+      }))
+    why = "how many links join the GPUs: not told";
+  if (all.empty()) return why.empty() ? Outcome(Clean{"no NVLink pair"}) : Outcome(NotEvaluated{why});
   const auto islands = model::islands_of(machine.topology, *evidence.paths);
   const bool pairs_only = std::ranges::all_of(islands, [](const auto& island) { return island.size() == 2; });
   Judge judge("NVL04");
@@ -275,6 +289,7 @@ Outcome check_NVL04(const Evidence& evidence) {
   }
   const bool cards_unknown = pairs_only && all.size() == 1 && known_gpu(*all.front().a) == nullptr;
   if (cards_unknown) judge.unknown("the model is not known: how many links its bridge carries");
+  if (!why.empty() && all.size() * 2 < machine.topology.gpus.size()) judge.unknown(why);
   return judge.outcome();
 }
 

@@ -11,14 +11,6 @@ namespace {
 using model::RdmaPort;
 using model::Severity;
 
-// Rails that sort packets into priorities: active RoCE ports in hardware.
-std::vector<const RdmaPort*> roce_rails(const Evidence& evidence) {
-  std::vector<const RdmaPort*> out;
-  for (const auto* port : rails_of(evidence).ports)
-    if (port->link_layer == "Ethernet" && port->state == "ACTIVE" && !is_software(*port)) out.push_back(port);
-  return out;
-}
-
 std::optional<Outcome> without_ports(const model::Machine& machine) {
   if (!machine.ports.empty()) return std::nullopt;
   if (machine.rdma_read) return Outcome(Clean{"no RDMA NIC"});
@@ -28,7 +20,7 @@ std::optional<Outcome> without_ports(const model::Machine& machine) {
 Outcome check_QOS02(const Evidence& evidence) {
   if (auto none = without_ports(*evidence.machine)) return *none;
   Judge judge("QOS02");
-  const auto rails = roce_rails(evidence);
+  const auto rails = active_rails(evidence, "Ethernet", judge);
   for (const auto* port : rails) {
     if (!port->pfc_priorities || !port->ecn) {
       judge.unknown(name_of_port(*port) + ": PFC and ECN settings: not captured");
@@ -91,13 +83,13 @@ void judge_port(const RdmaPort& port, const TrafficClass& job, Judge& judge) {
 
 Outcome check_QOS04(const Evidence& evidence) {
   if (auto none = without_ports(*evidence.machine)) return *none;
-  const auto rails = roce_rails(evidence);
-  if (rails.empty()) return Clean{"no active RoCE rail"};
+  Judge judge("QOS04");
+  const auto rails = active_rails(evidence, "Ethernet", judge);
+  if (rails.empty()) return judge.outcome("no active RoCE rail");
   if (!evidence.environment)
     return NotEvaluated{"traffic class of the job: give its configuration or log beside the machine"};
   const auto job = traffic_class_of(evidence);
   if (!job) return Clean{"the job sets no traffic class"};
-  Judge judge("QOS04");
   for (const auto* port : rails) judge_port(*port, *job, judge);
   return judge.outcome();
 }

@@ -90,24 +90,49 @@ bool unused_second_port(const Machine& machine, const RdmaPort& port) {
   });
 }
 
-bool active_sibling(const Machine& machine, const RdmaPort& port) {
-  return port.board_id && std::ranges::any_of(machine.ports, [&](const RdmaPort& other) {
-           return &other != &port && active(other) && other.board_id == port.board_id;
-         });
+// Two ports of one card model: by board id, else by CA type and firmware, which tell less.
+bool boards_known(const RdmaPort& a, const RdmaPort& b) { return a.board_id && b.board_id; }
+Tell same_card_model(const RdmaPort& a, const RdmaPort& b) {
+  if (boards_known(a, b)) return *a.board_id == *b.board_id ? Tell::yes : Tell::no;
+  if (!a.hca_type || !b.hca_type) return Tell::unknown;
+  if (*a.hca_type != *b.hca_type) return Tell::no;
+  return a.firmware && a.firmware == b.firmware ? Tell::yes : Tell::unknown;
 }
 
-// A port whose rate is told while it is down shows the default of 10 Gb/s: the rail rule by rate does not see
-// it.
-std::vector<const RdmaPort*> rail_candidates(const Evidence& evidence, const Rails& rails) {
-  if (rails.by_path) return rails.ports;
-  std::vector<const RdmaPort*> out;
-  for (const auto& port : evidence.machine->ports) {
-    const bool rail_model = std::ranges::any_of(rails.ports, [&](const RdmaPort* rail) {
-      return rail == &port || (port.board_id && rail->board_id == port.board_id);
-    });
-    if (rail_model) out.push_back(&port);
+// The active port of this port's card model that tells most: one of the same board, else of the same type;
+// null when there is none. `unknown`: another active port may be of this model.
+struct Sibling {
+  const RdmaPort* port = nullptr;
+  bool unknown = false;
+};
+Sibling active_sibling(const Machine& machine, const RdmaPort& port) {
+  Sibling out;
+  for (const auto& other : machine.ports) {
+    if (&other == &port || !active(other) || software(other)) continue;
+    const auto same = same_card_model(port, other);
+    out.unknown = out.unknown || same == Tell::unknown;
+    if (same == Tell::yes && (out.port == nullptr || boards_known(port, other))) out.port = &other;
   }
   return out;
+}
+
+// A port whose rate is told while it is down shows the default of 10 Gb/s: by rate, a port of a rail's board
+// is a rail, and one of a rail's CA type may be one.
+Tell is_rail(const Rails& rails, const RdmaPort& port) {
+  if (std::ranges::find(rails.ports, &port) != rails.ports.end()) return Tell::yes;
+  if (!rails.unknown.empty() || (!rails.by_path && !port.gbits_per_s)) return Tell::unknown;
+  if (rails.by_path) return Tell::no;
+  auto out = Tell::no;
+  for (const auto* rail : rails.ports) {
+    const auto same = same_card_model(port, *rail);
+    if (same == Tell::yes && boards_known(port, *rail)) return Tell::yes;
+    if (same != Tell::no) out = Tell::unknown;
+  }
+  return out;
+}
+
+std::string card_unknown(const RdmaPort& port) {
+  return name_of_port(port) + ": its card model (board_id) was not captured";
 }
 
 bool down(const RdmaPort& port) {
@@ -116,30 +141,36 @@ bool down(const RdmaPort& port) {
   return bad_state || (port.phys_state && *port.phys_state != "LinkUp" && !active(port));
 }
 
+void judge_down(const Machine& machine, const RdmaPort& port, const Rails& rails, Judge& judge) {
+  if (!down(port) || port.phys_state == "Disabled" || unused_second_port(machine, port)) return;
+  const auto sibling = active_sibling(machine, port);
+  if (sibling.port == nullptr) {
+    if (sibling.unknown) judge.unknown(card_unknown(port));
+    return;
+  }
+  if (is_rail(rails, port) == Tell::unknown)
+    return judge.unknown(rails.unknown.empty() ? card_unknown(port) : rails.unknown);
+  const bool board = boards_known(port, *sibling.port);
+  auto& found =
+      judge.found(name_of_port(port), "ACTIVE, LinkUp", state_text(port),
+                  {{place_of(port, "state"), state_text(port)},
+                   {board ? "board_id" : "CA type", (board ? *port.board_id : *port.hca_type) +
+                                                        ": other ports of this card model are active"}});
+  if (!rails.by_path || !board || may_hide_paths(machine)) found.severity = Severity::warn;
+}
+
 Outcome check_RDMA02(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   if (auto none = without_ports(machine)) return *none;
   const auto rails = rails_of(evidence);
-  const auto candidates = rail_candidates(evidence, rails);
   Judge judge("RDMA02");
-  for (const auto* port : candidates) {
-    if (software(*port)) continue;
-    if (!port->state) {
-      judge.unknown(name_of_port(*port) + ": state unknown");
-      continue;
-    }
-    if (!down(*port) || port->phys_state == "Disabled" || !active_sibling(machine, *port) ||
-        unused_second_port(machine, *port))
-      continue;
-    auto& found = judge.found(
-        name_of_port(*port), "ACTIVE, LinkUp", state_text(*port),
-        {{place_of(*port, "state"), state_text(*port)},
-         {"board_id", port->board_id.value_or("") + ": other ports of this card model are active"}});
-    if (!rails.by_path || may_hide_paths(machine)) found.severity = Severity::warn;
+  for (const auto& port : machine.ports) {
+    if (software(port) || is_rail(rails, port) == Tell::no) continue;
+    if (!port.state)
+      judge.unknown(name_of_port(port) + ": state unknown");
+    else
+      judge_down(machine, port, rails, judge);
   }
-  const bool states_known =
-      std::ranges::any_of(machine.ports, [](const RdmaPort& port) { return port.state.has_value(); });
-  if (candidates.empty() && !states_known) judge.unknown("state of the ports: not captured");
   return judge.outcome();
 }
 
@@ -174,38 +205,51 @@ bool shares_its_card(const Machine& machine, const RdmaPort& port) {
   });
 }
 
+// Below a faster rail of its card model. By CA type the model's rate is an upper limit only: info.
+void judge_rate(const Machine& machine, const RdmaPort& port, const std::vector<const RdmaPort*>& rails,
+                Judge& judge) {
+  const RdmaPort* best = nullptr;
+  bool unknown = false;
+  for (const auto* rail : rails) {
+    if (rail->gbits_per_s.value_or(0) <= *port.gbits_per_s) continue;
+    const auto same = same_card_model(port, *rail);
+    unknown = unknown || same == Tell::unknown;
+    const auto rank = [&](const RdmaPort& one) {
+      return std::pair(boards_known(port, one), *one.gbits_per_s);
+    };
+    if (same == Tell::yes && (best == nullptr || rank(*rail) > rank(*best))) best = rail;
+  }
+  if (best == nullptr) {
+    if (unknown) judge.unknown(card_unknown(port));
+    return;
+  }
+  auto& found = judge.found(name_of_port(port),
+                            fmt::format("{} Gb/s, as other ports of this card model", *best->gbits_per_s),
+                            fmt::format("{} Gb/s", *port.gbits_per_s),
+                            {{place_of(port, "rate"), fmt::format("{} Gb/s", *port.gbits_per_s)}});
+  if (shares_its_card(machine, port) || !boards_known(port, *best)) found.severity = Severity::info;
+}
+
 Outcome check_RDMA04(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   if (auto none = without_ports(machine)) return *none;
   const auto rails = rails_of(evidence);
-  const auto candidates = rail_candidates(evidence, rails);
-  std::map<std::string, double> best;
-  for (const auto* port : candidates)
-    if (port->board_id && active(*port) && port->gbits_per_s) {
-      auto& rate = best[*port->board_id];
-      rate = std::max(rate, *port->gbits_per_s);
-    }
   Judge judge("RDMA04");
-  bool any = false;
-  for (const auto* port : candidates) {
-    if (!active(*port) || software(*port)) continue;
-    if (!port->gbits_per_s) {
-      judge.unknown(name_of_port(*port) + ": rate unknown");
-      continue;
-    }
-    any = true;
-    const auto expected = port->board_id ? best[*port->board_id] : *port->gbits_per_s;
-    if (*port->gbits_per_s >= expected) continue;
-    auto& found =
-        judge.found(name_of_port(*port), fmt::format("{} Gb/s, as other ports of this card model", expected),
-                    fmt::format("{} Gb/s", *port->gbits_per_s),
-                    {{place_of(*port, "rate"), fmt::format("{} Gb/s", *port->gbits_per_s)}});
-    if (shares_its_card(machine, *port)) found.severity = Severity::info;
+  std::vector<const RdmaPort*> list;
+  for (const auto& port : machine.ports) {
+    const auto rail = is_rail(rails, port);
+    if (software(port) || rail == Tell::no || (port.state && !active(port))) continue;
+    if (!port.state)
+      judge.unknown(name_of_port(port) + ": state unknown");
+    else if (!port.gbits_per_s)
+      judge.unknown(name_of_port(port) + ": rate unknown");
+    else if (rail == Tell::unknown)
+      judge.unknown(rails.unknown.empty() ? card_unknown(port) : rails.unknown);
+    else
+      list.push_back(&port);
   }
-  const bool rates =
-      std::ranges::any_of(machine.ports, [](const RdmaPort& port) { return port.gbits_per_s.has_value(); });
-  if (!any && !rates) judge.unknown("rate of the ports: not captured");
-  return judge.outcome(any ? "" : "no active rail port");
+  for (const auto* port : list) judge_rate(machine, *port, list, judge);
+  return judge.outcome(list.empty() ? "no active rail port" : "");
 }
 
 // ---- RDMA05, RDMA06
@@ -216,8 +260,7 @@ Outcome check_RDMA05(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   if (auto none = without_ports(machine)) return *none;
   Judge judge("RDMA05");
-  for (const auto* port : rails_of(evidence).ports) {
-    if (!ethernet(*port) || !active(*port) || software(*port)) continue;
+  for (const auto* port : active_rails(evidence, "Ethernet", judge)) {
     if (!port->active_mtu) {
       judge.unknown(name_of_port(*port) + ": active_mtu unknown");
       continue;
@@ -238,8 +281,7 @@ Outcome check_RDMA06(const Evidence& evidence) {
   if (auto none = without_ports(machine)) return *none;
   Judge judge("RDMA06");
   std::map<std::string, std::map<int, std::vector<std::string>>> by_layer;
-  for (const auto* port : rails_of(evidence).ports) {
-    if (!active(*port) || software(*port)) continue;
+  for (const auto* port : active_rails(evidence, "", judge)) {
     if (port->active_mtu && port->link_layer)
       by_layer[*port->link_layer][*port->active_mtu].push_back(name_of_port(*port));
     else
@@ -268,9 +310,9 @@ Outcome check_RDMA08(const Evidence& evidence) {
   const auto rails = rails_of(evidence);
   std::map<std::string, std::vector<std::string>> by_layer;
   for (const auto& port : machine.ports) {
-    if (!active(port) || software(port)) continue;
-    if (!port.link_layer) {
-      judge.unknown(name_of_port(port) + ": link layer unknown");
+    if ((port.state && !active(port)) || software(port)) continue;
+    if (!port.state || !port.link_layer) {
+      judge.unknown(name_of_port(port) + ": state or link layer unknown");
       continue;
     }
     by_layer[*port.link_layer].push_back(name_of_port(port));
@@ -279,12 +321,12 @@ Outcome check_RDMA08(const Evidence& evidence) {
   std::vector<model::Evidence> lines;
   for (const auto& [layer, ports] : by_layer)
     lines.push_back({layer, fmt::format("{}", fmt::join(ports, " "))});
-  const auto is_rail = [&](const std::string& name) {
+  const auto rail = [&](const std::string& name) {
     return std::ranges::any_of(rails.ports,
                                [&](const RdmaPort* port) { return name_of_port(*port) == name; });
   };
   const bool both_are_rails = std::ranges::all_of(
-      by_layer, [&](const auto& entry) { return std::ranges::any_of(entry.second, is_rail); });
+      by_layer, [&](const auto& entry) { return std::ranges::any_of(entry.second, rail); });
   auto& found = judge.found("host", "one link layer, or NCCL_IB_HCA with the rails",
                             "InfiniBand and Ethernet ports are active", lines);
   // A slower port of the other kind is often for storage or management: NCCL takes it all the same when not

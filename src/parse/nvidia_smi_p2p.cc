@@ -29,7 +29,8 @@ std::optional<std::string> capability_of(std::string_view line) {
   if (options.empty()) return std::nullopt;
   auto letter = options.front();
   if (letter.starts_with("-")) letter.remove_prefix(1);
-  if (letter == "r") return "read";
+  letter = letter.substr(0, letter.find_first_of(")`'\","));  // named inside of a heading
+  if (letter == "r" || letter == "rw") return "read";
   if (letter == "w") return "write";
   if (letter == "n") return "nvlink";
   if (letter == "a") return "atomics";

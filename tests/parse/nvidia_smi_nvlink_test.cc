@@ -91,6 +91,12 @@ TEST(P2p, TakesTheCommandOfTheSection) {
   EXPECT_EQ((*out)[0].capability, "write");
 }
 
+TEST(P2p, AHeadingNamesTheCommandToo) {
+  const auto out = parse_nvidia_smi_p2p("GPU peer-access matrix (topo -p2p rw)\nGPU0 GPU1\nGPU0 X CNS\n");
+  ASSERT_TRUE(out);
+  EXPECT_EQ((*out)[0].capability, "read");
+}
+
 TEST(P2p, IsNoPathMatrix) {
   EXPECT_FALSE(looks_like_nvidia_smi_p2p("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPHB\t0-3\n"));
   EXPECT_FALSE(looks_like_nvidia_smi_p2p("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n"));
