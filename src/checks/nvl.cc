@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/bdf.h"
 #include "base/text.h"
 #include "checks/facts_of.h"
 #include "checks/families.h"
@@ -545,7 +546,33 @@ Outcome check_NVL10(const Evidence& evidence) {
   return judge.outcome();
 }
 
-// ---- NVL11: NVSwitch errors of the kernel log
+// ---- NVL11: NVSwitch errors of the kernel log and of the fabric manager's
+
+// Where the error stands in the line: the driver's "SXid (PCI:0000:86:00.0): 20034, Fatal, ...", or the
+// fabric manager's "NVSwitch fatal error 20034 on ... NVSwitch pci bus id 00000000:86:00.0 physical id 3 port
+// 61".
+struct SwitchError {
+  std::string subject = "NVSwitch";
+  std::size_t at = 0;
+};
+std::optional<SwitchError> switch_error_of(const std::string& line) {
+  SwitchError out;
+  if (out.at = line.find("SXid"); out.at != std::string::npos) {
+    const auto open = line.find("(PCI:", out.at);
+    const auto close = open == std::string::npos ? open : line.find(')', open);
+    if (close != std::string::npos) out.subject = line.substr(open + 5, close - open - 5);
+    return out;
+  }
+  out.at = std::min(line.find("NVSwitch fatal error"), line.find("NVSwitch non-fatal error"));
+  if (out.at == std::string::npos) return std::nullopt;
+  constexpr std::string_view kAddress = "pci bus id ";
+  if (const auto at = line.find(kAddress, out.at); at != std::string::npos) {
+    const auto rest = std::string_view(line).substr(at + kAddress.size());
+    const auto bdf = parse_bdf(rest.substr(0, rest.find(' ')));
+    if (bdf) out.subject = bdf->to_string();
+  }
+  return out;
+}
 
 Outcome check_NVL11(const Evidence& evidence) {
   const auto& log = evidence.machine->kernel_log;
@@ -553,19 +580,15 @@ Outcome check_NVL11(const Evidence& evidence) {
   Judge judge("NVL11");
   for (std::size_t i = 0; i < log->size(); ++i) {
     const auto& line = (*log)[i];
-    const auto at = line.find("SXid");
-    if (at == std::string::npos) continue;
-    const auto open = line.find("(PCI:", at);
-    const auto close = open == std::string::npos ? open : line.find(')', open);
-    const auto subject =
-        close == std::string::npos ? std::string("NVSwitch") : line.substr(open + 5, close - open - 5);
+    const auto error = switch_error_of(line);
+    if (!error) continue;
     const auto text = to_lower(line);
     const bool non_fatal =
         text.find("non-fatal") != std::string::npos || text.find("nonfatal") != std::string::npos;
     const bool multicast =
         text.find("multicast team") != std::string::npos && text.find("release") != std::string::npos;
     if (multicast) continue;
-    auto& found = judge.found(subject, "no SXid since the last boot", line.substr(at),
+    auto& found = judge.found(error->subject, "no NVSwitch error since the last boot", line.substr(error->at),
                               {kernel_line(*evidence.machine, i)});
     const bool fatal = !non_fatal && text.find("fatal") != std::string::npos;
     found.severity = fatal ? model::Severity::error : model::Severity::warn;

@@ -369,6 +369,17 @@ TEST(Nvl11, SwitchErrors) {
       log_says("NVL11", {"nvidia-nvswitch0: SXid (PCI:0000:07:00.0): 1, multicast team release"}).clean());
 }
 
+TEST(Nvl11, TheFabricManagersLines) {
+  const std::string head = "[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch ";
+  const std::string tail = " on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61";
+  const auto fatal = log_says("NVL11", {head + "fatal error 20034" + tail});
+  ASSERT_TRUE(fatal.one(Severity::error));
+  EXPECT_EQ(fatal.subject(), "0000:86:00.0");
+  EXPECT_TRUE(log_says("NVL11", {head + "non-fatal error 12028" + tail}).one(Severity::warn));
+  EXPECT_EQ(log_says("NVL11", {head + "fatal error 1"}).subject(), "NVSwitch") << "a line that is cut";
+  EXPECT_TRUE(log_says("NVL11", {"[ERROR] [tid 1] failed to open NVSwitch"}).clean());
+}
+
 TEST(Nvl13, Mig) {
   Machine machine = switched(2);
   EXPECT_TRUE(says("NVL13", machine).not_evaluated());
