@@ -76,6 +76,38 @@ void judge_links(const Machine& machine, const Gpu& gpu, Judge& judge) {
   found.severity = severity_of_loss(machine, known, sibling, *gpu.nvlinks, *expected);
 }
 
+// Links of each GPU as the pairs show them: to a switch, a GPU has its own number in every pair unless the
+// other has fewer. Empty where the links end elsewhere.
+std::map<std::string, int> links_to_switch(const Evidence& evidence) {
+  std::map<std::string, int> out;
+  if (model::shape_of(evidence.machine->topology, *evidence.paths).name != "NVSwitch") return out;
+  for (const auto& path : *evidence.paths) {
+    if (path.type != PathType::nvl || !path.nvlinks) continue;
+    for (const auto* id : {&path.a, &path.b}) out[*id] = std::max(out[*id], *path.nvlinks);
+  }
+  return out;
+}
+
+// GPUs that do not state their links, by the pairs of the machine.
+void judge_pairs(const Evidence& evidence, Judge& judge) {
+  const auto& machine = *evidence.machine;
+  const auto links = links_to_switch(evidence);
+  int most = 0;
+  for (const auto& [id, count] : links) most = std::max(most, count);
+  for (const auto& [id, count] : links) {
+    const auto* gpu = model::find_gpu(machine.topology, id);
+    if (count == most || gpu == nullptr || states_its_links(*gpu)) continue;
+    const bool other_model = std::ranges::any_of(
+        machine.topology.gpus, [&](const Gpu& other) { return !same_model(other, *gpu).value_or(true); });
+    if (other_model) continue;
+    auto& found =
+        judge.found(id, fmt::format("{}, as its siblings", most), fmt::format("{} active", count),
+                    {{machine.topology.source.name, fmt::format("NV{} at most in its pairs", count)}});
+    found.severity =
+        machine.virtual_machine.value.value_or(false) ? model::Severity::info : model::Severity::warn;
+  }
+}
+
 Outcome check_NVL01(const Evidence& evidence) {
   const auto& machine = *evidence.machine;
   const auto& gpus = machine.topology.gpus;
@@ -100,6 +132,7 @@ Outcome check_NVL01(const Evidence& evidence) {
       judge.unknown(gpu.id + ": its model is not known, and it has no sibling");
   }
   if (gpus.empty()) return NotEvaluated{"no GPU in the input"};
+  judge_pairs(evidence, judge);
   return judge.outcome(stated == 0 ? "no GPU with NVLink" : gpus.size() == 1 ? "a single GPU" : "");
 }
 
@@ -166,9 +199,23 @@ void find_dark_gpus(const Machine& machine, const std::set<std::string>& said, J
   }
 }
 
+// GPUs outside of the one island that holds most: one beside an island that is no bridge, or up to half of
+// the machine's beside NVSwitches.
+std::vector<std::string> outside(const Evidence& evidence, const std::vector<std::string>& island) {
+  constexpr std::size_t kNoBridge = 3;  // an island of two is a bridge
+  const auto& gpus = evidence.machine->topology.gpus;
+  std::vector<std::string> out;
+  for (const auto& gpu : gpus)
+    if (std::ranges::find(island, gpu.id) == island.end()) out.push_back(gpu.id);
+  const bool switched = model::shape_of(evidence.machine->topology, *evidence.paths).name == "NVSwitch" &&
+                        out.size() <= island.size();
+  const bool fits = island.size() >= kNoBridge && (out.size() == 1 || switched);
+  if (!fits || several_models(gpus) || any_card(gpus)) out.clear();
+  return out;
+}
+
 Outcome check_NVL02(const Evidence& evidence) {
   constexpr std::size_t kSurelyAFabric = 7;  // no bridge joins so many: the eighth has dropped out
-  constexpr std::size_t kNoBridge = 3;       // an island of two is a bridge
   const auto& machine = *evidence.machine;
   const auto& gpus = machine.topology.gpus;
   if (gpus.size() < 2)
@@ -177,17 +224,15 @@ Outcome check_NVL02(const Evidence& evidence) {
   Judge judge("NVL02");
   std::set<std::string> said;
   const auto islands = model::islands_of(machine.topology, *evidence.paths);
-  if (islands.size() == 1 && islands.front().size() + 1 == gpus.size() &&
-      islands.front().size() >= kNoBridge && !several_models(gpus) && !any_card(gpus)) {
+  if (islands.size() == 1) {
     const auto& island = islands.front();
-    const auto lost = std::ranges::find_if(
-        gpus, [&](const Gpu& gpu) { return std::ranges::find(island, gpu.id) == island.end(); });
-    if (surely_alone(*evidence.paths, gpus, lost->id)) {
+    for (const auto& lost : outside(evidence, island)) {
+      if (!surely_alone(*evidence.paths, gpus, lost)) continue;
       auto& found = judge.found(
-          lost->id, "NVLink to the other GPUs", "no NVLink to any of them",
+          lost, "NVLink to the other GPUs", "no NVLink to any of them",
           {{machine.topology.source.name, fmt::format("NVLink joins {}", fmt::join(island, " "))}});
       if (island.size() < kSurelyAFabric && !one_model(gpus)) found.severity = model::Severity::warn;
-      said.insert(lost->id);
+      said.insert(lost);
     }
   }
   find_dark_gpus(machine, said, judge);

@@ -265,11 +265,14 @@ class Builder {
     const bool both = says(one) && says(other);
     const bool differ = both && (type_of(one) != type_of(other) || one.links != other.links);
     if (differ) {
+      // A row shows its own GPU's links to the switch: the pair has the smaller number.
+      const bool links = type_of(one) == model::PathType::nvl && type_of(one) == type_of(other);
       contradictions_.push_back(
-          {fmt::format("{}-{} is {} in one row and {} in the other", path.a, path.b, one.text, other.text),
+          {fmt::format("{}-{} is {} in one row and {} in the other; {}", path.a, path.b, one.text, other.text,
+                       links ? "the smaller number is taken" : "unknown"),
            line});
-      if (type_of(one) != type_of(other)) path.type.reset();
-      path.nvlinks.reset();
+      path.nvlinks = links ? std::optional(std::min(one.links, other.links)) : std::nullopt;
+      if (!links) path.type.reset();
     }
     if (!path.type) ++unknown_pairs_;
     if (!path.type && !differ) ++unstated_pairs_;
@@ -287,7 +290,7 @@ class Builder {
   void warn_contradictions() {
     constexpr std::size_t kShown = 8;
     for (std::size_t i = 0; i < std::min(kShown, contradictions_.size()); ++i)
-      warn("contradiction", contradictions_[i].first + "; unknown", contradictions_[i].second);
+      warn("contradiction", contradictions_[i].first, contradictions_[i].second);
     if (contradictions_.size() > kShown)
       warn("contradiction",
            fmt::format("{} more pairs differ between the halves of the matrix",

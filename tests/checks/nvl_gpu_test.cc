@@ -125,6 +125,37 @@ TEST(Nvl02, AGpuThatDroppedOut) {
   EXPECT_EQ(said.subject(), "GPU5");
 }
 
+TEST(Nvl02, SeveralGpusOutsideOfASwitchedFabric) {
+  Machine machine = matrix_of(8);
+  all_pairs(machine, PathType::nvl, 18);
+  cut_off(machine, "GPU6");
+  cut_off(machine, "GPU7");
+  const auto said = says("NVL02", machine);
+  ASSERT_EQ(said.findings.size(), 2U);
+  EXPECT_EQ(said.findings[0].severity, Severity::warn) << "the models are not known";
+  for (auto& gpu : machine.topology.gpus) gpu.name = "NVIDIA H100 80GB HBM3";
+  EXPECT_EQ(says("NVL02", machine).findings[0].severity, Severity::error);
+  machine.topology.gpus[7].name = "NVIDIA T4";
+  EXPECT_TRUE(says("NVL02", machine).clean()) << "several models";
+  machine.topology.gpus[7].name = "NVIDIA H100 80GB HBM3";
+  for (auto& path : machine.topology.stated)
+    if (path.nvlinks) path.nvlinks = 1;
+  EXPECT_TRUE(says("NVL02", machine).clean()) << "a mesh of six";
+}
+
+TEST(Nvl01, ThePairsOfASwitchedFabricTellTheLinksOfAGpu) {
+  Machine machine = matrix_of(8);
+  all_pairs(machine, PathType::nvl, 12);
+  EXPECT_TRUE(says("NVL01", machine).not_evaluated()) << "all may have lost as many";
+  for (auto& path : machine.topology.stated)
+    if (path.a == "GPU3" || path.b == "GPU3") path.nvlinks = 10;
+  const auto said = says("NVL01", machine);
+  ASSERT_TRUE(said.one(Severity::warn));
+  EXPECT_EQ(said.subject(), "GPU3");
+  for (auto& path : machine.topology.stated) path.nvlinks = path.nvlinks == 10 ? 1 : 2;
+  EXPECT_TRUE(says("NVL01", machine).not_evaluated()) << "a mesh has different counts";
+}
+
 TEST(Nvl02, SmallIslandsOfUnknownModelsAreAWarning) {
   Machine machine = matrix_of(4);
   all_pairs(machine, PathType::nvl, 4);
