@@ -77,8 +77,9 @@ Tell links_or_shares(const std::vector<model::Path>& paths, const std::string& a
   const auto path = std::ranges::find_if(paths, [&](const model::Path& one) {
     return (one.a == a && one.b == b) || (one.a == b && one.b == a);
   });
-  if (path == paths.end() || !path->type) return Tell::unknown;
-  return *path->type <= model::PathType::pxb ? Tell::yes : Tell::no;
+  if (path == paths.end()) return Tell::unknown;
+  if (path->type && *path->type <= model::PathType::pxb) return Tell::yes;
+  return path->type && path->links_told ? Tell::no : Tell::unknown;
 }
 
 bool refused(const std::string& status) {

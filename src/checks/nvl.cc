@@ -138,16 +138,16 @@ Outcome check_NVL01(const Evidence& evidence) {
 
 // ---- NVL02
 
-// Why not every pair of GPUs has a known type; "" when each has.
+// Why it is not known of every pair of GPUs whether links join it; "" when it is.
 std::string unknown_pairs(const Evidence& evidence) {
   const auto& topology = evidence.machine->topology;
   if (evidence.paths->empty() && topology.gpus.size() != 1) return "paths between the GPUs: not captured";
   const auto untold = std::ranges::find_if(*evidence.paths, [&](const model::Path& path) {
-    return !path.type && model::find_gpu(topology, path.a) != nullptr &&
+    return !path.links_told && model::find_gpu(topology, path.a) != nullptr &&
            model::find_gpu(topology, path.b) != nullptr;
   });
   if (untold != evidence.paths->end())
-    return fmt::format("path between {} and {}: not captured", untold->a, untold->b);
+    return fmt::format("NVLink between {} and {}: not captured", untold->a, untold->b);
   return topology.source.complete ? "" : "not every pair of GPUs is in the input";
 }
 
@@ -168,7 +168,7 @@ bool any_card(const std::vector<Gpu>& gpus) {
   });
 }
 
-// Every pair of this GPU is known, and none is NVLink.
+// Of every pair of this GPU it is known that no link joins it.
 bool surely_alone(const std::vector<model::Path>& paths, const std::vector<Gpu>& gpus,
                   const std::string& id) {
   std::set<std::string_view> others;
@@ -178,7 +178,7 @@ bool surely_alone(const std::vector<model::Path>& paths, const std::vector<Gpu>&
   for (const auto& path : paths) {
     const auto& other = path.a == id ? path.b : path.a;
     if ((path.a != id && path.b != id) || !others.contains(other)) continue;
-    if (!path.type || *path.type == PathType::nvl || *path.type == PathType::xgmi) return false;
+    if (!path.links_told || path.type == PathType::nvl || path.type == PathType::xgmi) return false;
     ++known;
   }
   return known == others.size();
@@ -224,14 +224,21 @@ Outcome check_NVL02(const Evidence& evidence) {
   Judge judge("NVL02");
   std::set<std::string> said;
   const auto islands = model::islands_of(machine.topology, *evidence.paths);
+  const bool xgmi =
+      std::ranges::any_of(*evidence.paths, [](const auto& path) { return path.type == PathType::xgmi; });
   if (islands.size() == 1) {
     const auto& island = islands.front();
     for (const auto& lost : outside(evidence, island)) {
       if (!surely_alone(*evidence.paths, gpus, lost)) continue;
+      if (xgmi && island.size() < kSurelyAFabric) {
+        judge.unknown("the models are not known: a bridge may join as many cards");
+        continue;
+      }
       auto& found = judge.found(
           lost, "NVLink to the other GPUs", "no NVLink to any of them",
           {{machine.topology.source.name, fmt::format("NVLink joins {}", fmt::join(island, " "))}});
-      if (island.size() < kSurelyAFabric && !one_model(gpus)) found.severity = model::Severity::warn;
+      if (xgmi || (island.size() < kSurelyAFabric && !one_model(gpus)))
+        found.severity = model::Severity::warn;
       said.insert(lost);
     }
   }

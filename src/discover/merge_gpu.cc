@@ -202,8 +202,9 @@ void merge_rocm_pairs(Merger& merger, const parse::RocmSmi& rocm) {
     path.a = gpu_name(merger, pair.from);
     path.b = gpu_name(merger, pair.to);
     if (pair.link && *pair.link == "XGMI") path.type = model::PathType::xgmi;
-    if (pair.link && iequals(*pair.link, "PCIE") && on_two_nodes(merger, pair))
-      path.type = model::PathType::sys;
+    const bool pcie = pair.link && iequals(*pair.link, "PCIE");
+    path.links_told = pcie;
+    if (pcie && on_two_nodes(merger, pair)) path.type = model::PathType::sys;
     topology.stated.push_back(std::move(path));
   }
 }

@@ -258,7 +258,7 @@ class Drawing {
   std::string subtitle() const {
     std::string out = plural(topology_.gpus.size(), "GPU") + ", " + plural(topology_.nics.size(), "NIC");
     const auto shape = model::shape_of(topology_, paths_);
-    out += shape.name == "none" ? "; no NVLink shown" : "; " + shape.name;
+    out += shape.name == "none" || shape.name == "unknown" ? "; no NVLink shown" : "; " + shape.name;
     if (scene_.gpus < topology_.gpus.size() || scene_.nics < topology_.nics.size())
       out += fmt::format("; drawn: {} and {}", plural(scene_.gpus, "GPU"), plural(scene_.nics, "NIC"));
     if (!topology_.source.complete) out += "; the input is incomplete";

@@ -152,6 +152,18 @@ void expect_pcie(const Route& a, const Route& b, Path& path) {
   if (path.type == PathType::sys) path.why += "; the link between the CPUs is not counted";
 }
 
+// What is not below a switch of its own, a GPU with chip-to-chip links reaches by these: its PCIe link, which
+// may have one lane, carries none of it.
+void expect_c2c(const Gpu& gpu, const Route& nic, Path& path) {
+  const auto least = narrowest(nic, 0);
+  if (!least || !gpu.c2c->per_link) return;
+  const double c2c = gpu.c2c->count * gpu.c2c->per_link->value;
+  path.bandwidth = GBytesPerSec{std::min(least->gbytes, c2c)};
+  path.why = least->gbytes <= c2c
+                 ? why_of(*least)
+                 : fmt::format("{} C2C links x {:g} GB/s", gpu.c2c->count, gpu.c2c->per_link->value);
+}
+
 // As "{:g}" prints it; this is done for every pair, and most rates are whole.
 std::string short_number(double value) {
   const bool whole = std::abs(value) < 1e5 && value == std::floor(value);
@@ -185,7 +197,17 @@ Stated index_stated(const Topology& topology) {
 
 const Path* find_stated(const Stated& stated, std::string_view a, std::string_view b) {
   const auto at = stated.find(std::minmax(a, b));
-  return at == stated.end() || !at->second->type ? nullptr : at->second;
+  return at == stated.end() ? nullptr : at->second;
+}
+
+// The input tells this GPU's links, be they none. NCCL's own files list them where they tell the GPU's model;
+// AMD's driver lists them beside the GPU.
+bool tells_links(const Topology& topology, const Gpu& gpu) {
+  constexpr std::uint16_t kAmd = 0x1002;
+  const auto kind = topology.source.kind;
+  const bool live = kind == SourceKind::live || kind == SourceKind::capture;
+  return gpu.nvlinks || !gpu.links.empty() || (topology.nccl_classes && gpu.sm) ||
+         (live && gpu.pci_vendor == kAmd);
 }
 
 class Builder {
@@ -208,21 +230,40 @@ class Builder {
 
  private:
   Path path(const Device& a, const Device& b) const {
-    if (const auto* known = find_stated(stated_, a.id, b.id)) return stated(*known, a, b);
+    const auto* known = find_stated(stated_, a.id, b.id);
+    if (known != nullptr && known->type) return stated(*known, a, b);
     Path out;
     out.a = a.id;
     out.b = b.id;
-    if (a.gpu && b.gpu && fabric(a, b, out)) return out;
+    const bool gpus = a.gpu && b.gpu;
+    out.links_told = gpus && ((known != nullptr && known->links_told) || links_told(*a.gpu, *b.gpu));
+    if (gpus && fabric(a, b, out)) return out;
     if (!topology_.tree_known) return out;
     out.type = class_of(topology_, a.route, b.route);
     const auto nccl = nccl_class(topology_, a, b, out.type);
     if (nccl && *nccl != name_of(*out.type)) out.nccl_type = *nccl;
-    if (out.type) expect_pcie(a.route, b.route, out);
+    if (out.type) expect(a, b, out);
     return out;
+  }
+
+  // The tree's PCIe links tell nothing of two GPUs that other links may join.
+  void expect(const Device& a, const Device& b, Path& out) const {
+    const bool c2c = a.gpu && topology_.gpus[*a.gpu].c2c && shared_bridges(a.route.up, b.route.up) == 0;
+    if (c2c && !b.gpu)
+      expect_c2c(topology_.gpus[*a.gpu], b.route, out);
+    else if (!b.gpu || (!c2c && out.links_told))
+      expect_pcie(a.route, b.route, out);
+  }
+
+  bool links_told(std::size_t a, std::size_t b) const {
+    const auto none = [&](std::size_t gpu) { return topology_.gpus[gpu].nvlinks == 0; };
+    const auto told = [&](std::size_t gpu) { return tells_links(topology_, topology_.gpus[gpu]); };
+    return fabric_.between(a, b) || none(a) || none(b) || (told(a) && told(b) && !fabric_.undecided(a, b));
   }
 
   Path stated(const Path& known, const Device& a, const Device& b) const {
     Path out = known;
+    out.links_told = a.gpu && b.gpu;
     out.a = a.id;
     out.b = b.id;
     if (a.gpu && b.gpu && !out.bandwidth && (out.type == PathType::nvl || out.type == PathType::xgmi)) {

@@ -52,11 +52,20 @@ Shape of_one_island(std::size_t gpus, std::size_t joined, const Degrees& degrees
   return {"partial mesh", fmt::format("{} of {} pairs have links", joined, gpus * (gpus - 1) / 2)};
 }
 
+// Every pair of GPUs is among the paths, and of each it is known whether links join it.
+bool all_told(const Topology& topology, const std::vector<Path>& paths) {
+  const auto gpus = topology.gpus.size();
+  const auto told = static_cast<std::size_t>(std::ranges::count_if(paths, &Path::links_told));
+  return told >= gpus * (gpus - std::min<std::size_t>(gpus, 1)) / 2;
+}
+
 }  // namespace
 
 Shape shape_of(const Topology& topology, const std::vector<Path>& paths) {
   const auto degrees = degrees_of(paths);
   const auto islands = islands_of(topology, paths);
+  if (islands.empty() && !all_told(topology, paths))
+    return {"unknown", "the input does not tell whether NVLink or xGMI joins the GPUs"};
   if (islands.empty()) return {"none", "no two GPUs are joined by NVLink or xGMI"};
   if (Fabric(topology).has_switch()) return {"NVSwitch", "the links end at NVSwitches"};
   if (most_links(degrees) > kMostLinks)

@@ -164,6 +164,8 @@ struct Path {
   std::optional<GBytesPerSec> bandwidth;
   std::string why;                      // the arithmetic of `bandwidth`: "18 links x 26.562 GB/s x 0.776"
   std::optional<std::string> nccl_type;  // where NCCL would decide otherwise, in NCCL's word
+  // Of two GPUs: the input tells whether NVLink or xGMI joins them, be their class on PCIe known or not.
+  bool links_told = false;
 };
 
 struct Topology {

@@ -156,6 +156,19 @@ TEST(Nvl01, ThePairsOfASwitchedFabricTellTheLinksOfAGpu) {
   EXPECT_TRUE(says("NVL01", machine).not_evaluated()) << "a mesh has different counts";
 }
 
+TEST(Nvl02, AGpuOutsideOfTheHive) {
+  for (const int gpus : {8, 5}) {
+    Machine machine = matrix_of(gpus);
+    all_pairs(machine, PathType::xgmi, {});
+    cut_off(machine, "GPU4");
+    for (auto& path : machine.topology.stated)
+      if (path.type == PathType::sys) path.type.reset(), path.links_told = true;  // "PCIE" inside one node
+    const auto said = says("NVL02", machine);
+    EXPECT_EQ(said.one(Severity::warn), gpus == 8);
+    EXPECT_EQ(said.not_evaluated(), gpus == 5) << "four bridged cards and another";
+  }
+}
+
 TEST(Nvl02, SmallIslandsOfUnknownModelsAreAWarning) {
   Machine machine = matrix_of(4);
   all_pairs(machine, PathType::nvl, 4);

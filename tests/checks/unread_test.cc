@@ -218,7 +218,19 @@ TEST(Unread, TheTwoGpusOfAMachineAreEachOthersPeers) {
   for (auto& gpu : machine.topology.gpus) gpu.nvlinks = 4;
   EXPECT_TRUE(says("NVL04", machine).clean());
   for (auto& gpu : machine.topology.gpus) gpu.nvlinks = 0;
-  EXPECT_TRUE(says("NVL04", machine).not_evaluated()) << "links that are off tell no pair";
+  EXPECT_TRUE(says("NVL04", machine).clean()) << "no link joins them";
+}
+
+TEST(Unread, LinksThatATreeOfPciDevicesDoesNotTell) {
+  Machine machine = bare_metal();
+  add_gpu(machine, "0000:03:00.0", kH100);
+  add_gpu(machine, "0000:04:00.0", kH100);
+  for (const auto* rule : {"NVL02", "NVL03", "NVL04"})
+    EXPECT_TRUE(says(rule, machine).not_evaluated()) << rule;
+  machine.p2p = {{"GPU0", "GPU1", "read", "CNS"}};
+  EXPECT_TRUE(says("GPU02", machine).not_evaluated()) << "they may be joined";
+  for (auto& gpu : machine.topology.gpus) gpu.nvlinks = 0;
+  for (const auto* rule : {"NVL02", "NVL03", "NVL04"}) EXPECT_TRUE(says(rule, machine).clean()) << rule;
 }
 
 }  // namespace

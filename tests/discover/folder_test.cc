@@ -312,6 +312,7 @@ TEST(Folder, PciePairsOfRocmLieBetweenTheirNodes) {
   const auto& stated = out.machine.topology.stated;
   ASSERT_EQ(stated.size(), 3u);
   EXPECT_EQ(stated[0].type, std::nullopt) << "on one node the text does not tell";
+  EXPECT_TRUE(stated[0].links_told) << "that no xGMI joins them it does";
   EXPECT_EQ(stated[1].type, model::PathType::sys);
 }
 

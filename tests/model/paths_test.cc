@@ -179,6 +179,20 @@ TEST(Paths, RawLinkRateServesWhereTheGpuIsUnknown) {
   EXPECT_EQ(path.why, "18 links x 26.562 GB/s x 0.776");
 }
 
+TEST(Paths, ChipToChipLinksCarryWhatTheGpusOwnPcieLinkDoesNot) {
+  auto t = real_tree();
+  for (auto& one : t.pci) one.capable = {32, one.id == "g0" ? 1 : 16};
+  t.gpus[0].c2c = C2cLink{10, GBytesPerSec{40}};
+  EXPECT_NEAR(between(paths_of(t), "GPU0", "NIC1").bandwidth->value, 63, 0.1) << "the NIC's link";
+  EXPECT_NEAR(between(paths_of(t), "GPU0", "NIC0").bandwidth->value, 3.9, 0.1) << "below one switch";
+  t.gpus[0].c2c = C2cLink{1, GBytesPerSec{40}};
+  const auto path = between(paths_of(t), "GPU0", "NIC1");
+  EXPECT_EQ(path.bandwidth->value, 40);
+  EXPECT_EQ(path.why, "1 C2C links x 40 GB/s");
+  t.gpus[0].c2c = C2cLink{10, {}};
+  EXPECT_EQ(between(paths_of(t), "GPU0", "NIC1").bandwidth, std::nullopt);
+}
+
 TEST(Paths, AStatedMatrixIsKept) {
   Topology t;
   for (int i = 0; i < 3; ++i) add_gpu(t, "");
@@ -197,7 +211,11 @@ TEST(Paths, AStatedMatrixIsKept) {
 
 TEST(Shape, HasAWordForEveryFabric) {
   const auto shape = [](const Topology& t) { return shape_of(t, paths_of(t)).name; };
-  EXPECT_EQ(shape(flat(4)), "none");
+  EXPECT_EQ(shape(flat(4)), "unknown") << "the input tells no links";
+  EXPECT_EQ(between(paths_of(flat(2)), "GPU0", "GPU1").bandwidth, std::nullopt);
+  auto none = flat(4);
+  for (auto& gpu : none.gpus) gpu.nvlinks = 0;
+  EXPECT_EQ(shape(none), "none");
   auto pairs = flat(4);
   join(pairs, 0, 1, 4);
   join(pairs, 2, 3, 4);
