@@ -39,18 +39,20 @@ std::optional<std::string> slurm_prolog(const model::Plan& plan) {
          out;
 }
 
-// Autodetection names no cores where firmware hides them; Cores= are core numbers as slurmd counts them
-// (slurmd -C).
+// Cores= are numbers of cores as slurmd counts them (gres.conf(5)), which the CPU numbers of the system do
+// not tell.
 std::optional<std::string> gres_conf(const model::Plan& plan) {
   if (plan.bindings.empty()) return std::nullopt;
   std::string out =
-      "# Cores= counts cores, not threads, in Slurm's own order: compare with `slurmd -C` before use on SMT "
-      "machines\n";
+      "# No Cores=: Slurm counts cores in its own order (slurmd -C; lstopo --logical), the CPUs below are "
+      "the "
+      "system's numbers\n";
   for (std::size_t i = 0; i < plan.bindings.size(); ++i) {
     const auto& binding = plan.bindings[i];
-    out += fmt::format("Name=gpu File=/dev/nvidia{}", i);
-    if (!binding.cpus.empty()) out += " Cores=" + binding.cpus.to_list();
-    out += fmt::format("  # {}{}\n", binding.gpu, binding.bdf ? " " + *binding.bdf : "");
+    out += fmt::format("Name=gpu File=/dev/nvidia{}  # {}{}", i, binding.gpu,
+                       binding.bdf ? " " + *binding.bdf : "");
+    if (!binding.cpus.empty()) out += ", CPUs " + binding.cpus.to_list();
+    out += '\n';
   }
   return form_head(plan, "gres.conf; AutoDetect=nvml does the same where NVML knows the CPUs") + out;
 }
@@ -64,6 +66,7 @@ std::optional<std::string> topology_conf(const model::Plan& plan) {
          fmt::format("SwitchName=leaf0 Nodes=node[0-{}]\n", nodes_of(plan) - 1);
 }
 
+// The CPU numbers are the system's: Open MPI takes them for logical ones unless told otherwise (mpirun(1)).
 std::optional<std::string> rankfile(const model::Plan& plan) {
   if (plan.bindings.empty() || plan.bindings.front().cpus.empty()) return std::nullopt;
   if (nodes_of(plan) > kMostNodes) return std::nullopt;
@@ -73,9 +76,11 @@ std::optional<std::string> rankfile(const model::Plan& plan) {
     for (std::size_t i = 0; i < ranks; ++i)
       out += fmt::format("rank {}=+n{} slot={}\n", static_cast<std::size_t>(node) * ranks + i, node,
                          plan.bindings[i].cpus.to_list());
-  return form_head(plan,
-                   "Open MPI: mpirun --rankfile FILE --mca rmaps_base_mapping_policy \"\" "
-                   "--use-hwthread-cpus; +nN is the N-th node of the allocation") +
+  return form_head(
+             plan,
+             "Open MPI 4: mpirun --rankfile FILE --mca rmaps_rank_file_physical 1 --mca "
+             "rmaps_base_mapping_policy \"\" --use-hwthread-cpus; +nN is the N-th node of the allocation; "
+             "Open MPI 5 reads logical numbers only: there mpirun --bind-to none topotune run -- CMD") +
          out;
 }
 
@@ -147,7 +152,8 @@ std::optional<std::string> mpijob(const model::Plan& plan) {
              "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: train\nspec:\n  "
              "slotsPerWorker: {}\n  mpiReplicaSpecs:\n    Launcher:\n      replicas: 1\n      template:\n    "
              "    spec:\n"
-             "          containers:\n          - name: launcher\n            image: IMAGE\n            command: "
+             "          containers:\n          - name: launcher\n            image: IMAGE\n            "
+             "command: "
              "[\"mpirun\", \"-np\", \"{}\", \"--bind-to\", \"none\", \"topotune\", \"run\", \"--\", "
              "\"CMD\"]\n"
              "    Worker:\n      replicas: {}\n      template:\n        spec:\n",

@@ -148,6 +148,27 @@ int workers_for(std::size_t cores, const std::optional<int>& asked) {
   return asked ? std::min(*asked, std::max(room, 1)) : room;
 }
 
+// Cores for which the facts give no answer: Linux numbers the first threads of all cores, then the second
+// ones, so that a list of equally long ranges pairs them in order. Of one range each CPU counts; of others
+// nothing is known.
+std::vector<CpuSet> cores_by_ranges(const CpuSet& cpus) {
+  std::vector<std::vector<int>> ranges;
+  for (const int cpu : cpus.to_vector()) {
+    if (ranges.empty() || ranges.back().back() + 1 != cpu) ranges.emplace_back();
+    ranges.back().push_back(cpu);
+  }
+  std::vector<CpuSet> out;
+  if (ranges.empty()) return out;
+  for (const auto& range : ranges)
+    if (range.size() != ranges.front().size()) return out;
+  for (std::size_t i = 0; i < ranges.front().size(); ++i) {
+    CpuSet core;
+    for (const auto& range : ranges) core.add(range[i]);
+    out.push_back(std::move(core));
+  }
+  return out;
+}
+
 // GPUs with the same CPUs divide the whole cores among them, in their order; the first ones get the odd
 // cores.
 void divide(const Topology& topology, const Job& job, std::vector<Binding>& bindings) {
@@ -162,7 +183,9 @@ void divide(const Topology& topology, const Job& job, std::vector<Binding>& bind
       CpuSet share;
       for (std::size_t core = from; core < to; ++core) share = share | cores[core];
       members[i]->workers = workers_for(to - from, job.workers);
-      members[i]->share = share.empty() ? members[i]->cpus : share;
+      members[i]->share = members.size() == 1 ? members[i]->cpus : share;
+      if (cores.empty())
+        members[i]->why += "; which CPUs are threads of one core is not known: no share of its own";
       if (job.binding == BindingPolicy::share && !share.empty()) members[i]->cpus = share;
     }
   }
@@ -190,11 +213,7 @@ std::vector<CpuSet> cores_in(const model::Topology& topology, const CpuSet& cpus
     covered = covered | part;
     out.push_back(std::move(part));
   }
-  for (const int cpu : (cpus - covered).to_vector()) {
-    CpuSet one;
-    one.add(cpu);
-    out.push_back(std::move(one));
-  }
+  for (auto& core : cores_by_ranges(cpus - covered)) out.push_back(std::move(core));
   std::ranges::stable_sort(out, {}, [](const CpuSet& set) { return set.to_vector().front(); });
   return out;
 }

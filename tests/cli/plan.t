@@ -44,8 +44,15 @@ STDERR: topotune: -:2: nodez: no such key
 
 NAME: a rankfile
 RUN: topotune plan "$DATA/machines/guest.capture" --emit rankfile
+EXPECT: --mca rmaps_rank_file_physical 1
 EXPECT: rank 0=+n0 slot=0-1
 EXPECT: rank 3=+n0 slot=2-3
+
+NAME: Slurm counts cores in its own order
+RUN: topotune plan "$DATA/machines/guest.capture" --emit gres.conf
+EXPECT: Name=gpu File=/dev/nvidia0  # GPU0
+EXPECT: CPUs 0-1
+NOT: nvidia0 Cores=
 
 NAME: a shell form that a shell takes
 RUN: topotune plan "$DATA/machines/guest.capture" --emit shell > p.sh; sh -n p.sh && cat p.sh

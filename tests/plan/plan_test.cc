@@ -82,6 +82,22 @@ TEST(Bindings, SharesAreWholeCores) {
   EXPECT_FALSE(plan->bindings[0].cpus.intersects(plan->bindings[1].cpus));
 }
 
+TEST(Bindings, SiblingsByTheRangesOfTheList) {
+  Made made;
+  made.machine.topology.cores.clear();
+  auto plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->bindings[0].share.to_list(), "0-3,16-19") << "the two threads of four cores";
+  EXPECT_EQ(plan->bindings[1].share.to_list(), "4-7,20-23");
+  made.machine.cgroup_cpus = model::Fact<CpuSet>::of(cpus("0-7,16-20,24-31"), "test");
+  made.situation.job.binding = BindingPolicy::share;
+  plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->bindings[0].share.empty());
+  EXPECT_EQ(plan->bindings[0].cpus.to_list(), "0-7,16-20");
+  EXPECT_THAT(plan->bindings[0].why, HasSubstr("no share of its own"));
+}
+
 TEST(Bindings, StayInsideTheCpuset) {
   Made made;
   made.machine.cgroup_cpus = model::Fact<CpuSet>::of(cpus("2-3,8-9"), "test");
