@@ -118,7 +118,7 @@ class Builder {
     auto& gpu = topology_.gpus[found->second];
     line_of_gpu_[gpu.id] = row.line;
     if (row.cpus) gpu.cpus = cpus_of(gpu.id, *row.cpus, row.line);
-    if (row.numa) gpu.numa = numa_of(gpu.id, *row.numa, row.line);
+    if (row.numa) gpu.numa = numa_of(gpu.id, row);
     if (!row.cpus || topo::read_cell(*row.cpus).mark == Mark::unknown) not_printed_.insert(gpu.id);
     if (row.cut) not_printed_.erase(gpu.id);
   }
@@ -163,14 +163,19 @@ class Builder {
     return count;
   }
 
-  std::optional<int> numa_of(const std::string& gpu, std::string_view text, int line) {
+  // A GPU that is a memory node of the system (Grace) lists its CPU's node and the nodes that the driver
+  // keeps for memory of GPUs, which are numbered after the CPUs'.
+  std::optional<int> numa_of(const std::string& gpu, const topo::Row& row) {
+    const std::string_view text = *row.numa;
     if (topo::read_cell(text).mark == Mark::unknown || text == "-1") return std::nullopt;
     if (const auto node = parse_int<int>(text); node && *node < CpuSet::kMaxCpu) return node;
-    const bool list = parse_cpu_list(text).has_value();
+    const auto nodes = parse_cpu_list(text);
+    const bool list = nodes && !nodes->empty();
+    if (list && row.gpu_numa && parse_int<int>(*row.gpu_numa)) return nodes->to_vector().front();
     warn(list ? "numa-range" : "unreadable-affinity",
          fmt::format("NUMA affinity \"{}\" of {} {}; unknown", printable(text.substr(0, 64)), gpu,
                      list ? "names several nodes" : "is not a node"),
-         line);
+         row.line);
     return std::nullopt;
   }
 

@@ -410,6 +410,8 @@ class Arranger {
       row.cpus = std::move(text);
     else if (kind == Kind::numa_affinity)
       row.numa = std::move(text);
+    else
+      row.gpu_numa = std::move(text);
   }
 
   // How far rows stand right of the header: the header may have lost its leading blanks.

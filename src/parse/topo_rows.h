@@ -19,7 +19,7 @@ struct Row {
   std::size_t device = 0;
   int line = 0;
   std::vector<Cell> cells;                // one a device; Mark::other with empty text where there is none
-  std::optional<std::string> cpus, numa;  // words of the affinity columns
+  std::optional<std::string> cpus, numa, gpu_numa;  // words of the affinity columns
   std::size_t tail = 0;                   // affinity cells seen
   bool whole = false;                     // every cell is there and was not cut
   bool cut = false;                       // the line ends too early, or in the middle of its last cell

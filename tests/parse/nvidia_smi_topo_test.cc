@@ -431,6 +431,17 @@ TEST(NvidiaSmiTopo, WarnsOfImpossibleAffinities) {
   EXPECT_EQ(numa(with("0-7", "-1"), 1), -7);
 }
 
+TEST(NvidiaSmiTopo, AGpuThatIsAMemoryNodeListsTheNodesOfItsSide) {
+  const auto text = [](const std::string& id) {
+    return read("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV18\t0-71\t0,3-9\t\t" +
+                id + "\nGPU1\tNV18\t X \t72-143\t1,19-25\t\t" + id + "\nLegend:\n");
+  };
+  EXPECT_EQ(numa(text("2"), 0), 0);
+  EXPECT_EQ(numa(text("18"), 1), 1);
+  EXPECT_EQ(warned(text("2"), "numa-range"), -1);
+  EXPECT_EQ(warned(text("N/A"), "numa-range"), 2) << "a list without memory of GPUs is a cpuset's";
+}
+
 TEST(NvidiaSmiTopo, AGpuWithoutAPrintedListHasItsNodes) {
   const auto topology =
       read("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-7\t0\nGPU1\tSYS\t X \tN/A\t0\n");
