@@ -192,7 +192,9 @@ std::vector<Found> recognise_pieces(std::vector<Read>& reads) {
   return out;
 }
 
-void merge_all(Merger& merger, const std::vector<Found>& found) {
+// Returns the first text that was known and refused, with what to give instead.
+std::optional<Error> merge_all(Merger& merger, const std::vector<Found>& found) {
+  std::optional<Error> refused;
   for (const auto& one : found) {
     const auto& kind = text_kinds()[one.kind];
     const auto done = kind.merge(merger, *one.piece);
@@ -203,10 +205,13 @@ void merge_all(Merger& merger, const std::vector<Found>& found) {
       if (std::ranges::find(inputs, line) == inputs.end()) inputs.push_back(std::move(line));
     } else if (done.error().code != Errc::unrecognised) {
       const auto where = done.error().line ? one.piece->at(*done.error().line) : std::string(one.piece->name);
-      merger.warn("unreadable",
-                  fmt::format("{}: cannot be read as {}: {}", where, kind.name, done.error().text));
+      const auto& hint = done.error().hint;
+      merger.warn("unreadable", fmt::format("{}: cannot be read as {}: {}{}{}", where, kind.name,
+                                            done.error().text, hint.empty() ? "" : "; give: ", hint));
+      if (!refused && done.error().code == Errc::unsupported) refused = done.error();
     }
   }
+  return refused;
 }
 
 void compare_gpu_counts(Merger& merger) {
@@ -289,7 +294,7 @@ Result<FolderInput> read_texts(std::span<const NamedText> texts) {
   }
   Merger merger;
   choose_base(merger, reads);
-  merge_all(merger, recognise_pieces(reads));
+  auto refused = merge_all(merger, recognise_pieces(reads));
   merger.finish();
   compare_gpu_counts(merger);
   set_source(merger, texts);
@@ -297,7 +302,8 @@ Result<FolderInput> read_texts(std::span<const NamedText> texts) {
   out.machine = std::move(merger.machine);
   sort_out(out, reads);
   const bool any = std::ranges::any_of(reads, &Read::recognised);
-  if (!any && out.logs.empty() && out.configs.empty()) return nothing_known(texts);
+  if (!any && out.logs.empty() && out.configs.empty())
+    return refused ? tl::unexpected(std::move(*refused)) : nothing_known(texts);
   return out;
 }
 

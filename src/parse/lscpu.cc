@@ -84,10 +84,19 @@ std::optional<LscpuCpu> row_of(std::string_view line, const std::vector<std::str
   return cpu ? std::optional(out) : std::nullopt;
 }
 
+// "Architektur: x86_64", "架构： x86_64": lscpu begins with the architecture, whatever it calls it.
+bool translated(std::string_view text) {
+  text = trim(text);
+  const auto line = trim(text.substr(0, std::min(text.find('\n'), std::size_t{200})));
+  const bool field = line.find(':') != std::string_view::npos || line.find("：") != std::string_view::npos;
+  return field && (line.ends_with(" x86_64") || line.ends_with(" aarch64")) &&
+         text.find("CPU") != std::string_view::npos;
+}
+
 }  // namespace
 
 bool looks_like_lscpu(std::string_view text) {
-  if (text.find("CPU(s):") != std::string_view::npos) return true;
+  if (text.find("CPU(s):") != std::string_view::npos || translated(text)) return true;
   for (LineReader reader(text); reader.next();) {
     if (!columns_of(trim(reader.line()).substr(0, 200)).empty()) return true;
   }
@@ -100,7 +109,8 @@ Result<Lscpu> parse_lscpu(std::string_view text) {
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line());
     if (auto found = columns_of(line.substr(0, 200)); !found.empty()) {
-      columns = std::move(found);
+      // A second table counts by other columns ("-p" beside "-p=CPU,SOCKET"): the first one is taken.
+      columns = out.table.empty() ? std::move(found) : std::vector<std::string>{};
     } else if (const auto row = columns.empty() ? std::nullopt : row_of(line.substr(0, 400), columns)) {
       if (out.table.size() >= kMaxRecords) return too_many("CPUs", reader.number());
       out.table.push_back(*row);
@@ -108,8 +118,13 @@ Result<Lscpu> parse_lscpu(std::string_view text) {
       take(*field, reader.number(), reader.ended(), out);
     }
   }
-  if (!out.cpus && !out.online && out.nodes.empty() && out.table.empty() && !out.sockets)
-    return not_a("lscpu");
+  const bool told = out.architecture || out.online || out.sockets || !out.nodes.empty() || !out.table.empty();
+  if (!told && translated(text)) {
+    auto error = fail(Errc::unsupported, "lscpu in a language other than English");
+    error.value().hint = "LC_ALL=C lscpu";
+    return error;
+  }
+  if (!told && !out.cpus) return not_a("lscpu");
   return out;
 }
 

@@ -233,8 +233,13 @@ std::optional<std::uint16_t> parse_acs_flags(std::string_view text) {
   return any ? std::optional(bits) : std::nullopt;
 }
 
+// lspci -mm -v: "Slot:\t00:00.0", then a field a line.
+static bool machine_form(std::string_view text) {
+  return trim(text).starts_with("Slot:\t") && text.find("\nClass:\t") != std::string_view::npos;
+}
+
 bool looks_like_lspci(std::string_view text) {
-  if (text.find("ACSCtl:") != std::string_view::npos) return true;
+  if (text.find("ACSCtl:") != std::string_view::npos || machine_form(text)) return true;
   for (LineReader reader(text); reader.next();) {
     const auto device = heading_of(trim(reader.line()));
     if (device && device->class_code != kUnknownClass) return true;
@@ -243,6 +248,11 @@ bool looks_like_lspci(std::string_view text) {
 }
 
 Result<Lspci> parse_lspci(std::string_view text) {
+  if (machine_form(text)) {
+    auto error = fail(Errc::unsupported, "the machine-readable form of lspci (-mm)");
+    error.value().hint = "lspci -vvv";
+    return error;
+  }
   Lspci out;
   for (LineReader reader(text); reader.next();) {
     const auto line = trim(reader.line());

@@ -162,8 +162,14 @@ class Reader {
 
 }  // namespace
 
+// rocm-smi --json: {"card0": {"Device ID": …
+static bool is_json(std::string_view text) {
+  return trim(text).starts_with('{') && text.substr(0, 1000).find("\"card") != std::string_view::npos &&
+         text.find("Device ID") != std::string_view::npos;
+}
+
 bool looks_like_rocm_smi(std::string_view text) {
-  return text.find("(Topology) Numa") != std::string_view::npos ||
+  return is_json(text) || text.find("(Topology) Numa") != std::string_view::npos ||
          text.find("ROCm System Management Interface") != std::string_view::npos ||
          text.find("LINK TYPE TABLE:") != std::string_view::npos ||
          (text.find("between two GPUs") != std::string_view::npos &&
@@ -171,6 +177,11 @@ bool looks_like_rocm_smi(std::string_view text) {
 }
 
 Result<RocmSmi> parse_rocm_smi(std::string_view text) {
+  if (is_json(text)) {
+    auto error = fail(Errc::unsupported, "the JSON form of rocm-smi");
+    error.value().hint = "rocm-smi --showtopo --showbus, without --json";
+    return error;
+  }
   auto out = Reader(text).read();
   if (out.gpus.empty() && out.pairs.empty() && !out.driver) return not_a("rocm-smi");
   return out;

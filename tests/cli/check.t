@@ -67,3 +67,18 @@ RUN: mkdir f; cp "$DATA/machines/h200x2-vm.capture" f/node7.capture; printf '%s'
 STATUS: 1
 EXPECT: 1 nodes
 EXPECT: BENCH01
+
+NAME: a known command in a form that is not read says what to give
+RUN: printf 'Architektur:   x86_64\nCPU(s):   64\nSockel:   2\n' > lscpu.txt; topotune check lscpu.txt
+STATUS: 3
+STDERR: lscpu in a language other than English
+STDERR: hint: LC_ALL=C lscpu
+
+NAME: a port whose rate is not told may be a rail
+RUN: printf 'mlx5_0 port 1 ==> ibp24s0 (Up)\nmlx5_1 port 1 ==> ens10f0np0 (Up)\n' > ports.txt; topotune check --json ports.txt | python3 -c 'import json,sys; d=json.load(sys.stdin); print("checked:", *d["checked"])'
+EXPECT: checked:
+NOT: RDMA05
+NOT: RDMA06
+NOT: RDMA08
+NOT: QOS02
+NOT: QOS04

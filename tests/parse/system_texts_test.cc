@@ -6,6 +6,7 @@
 #include "parse/limits_conf.h"
 #include "parse/lscpu.h"
 #include "parse/lsmod.h"
+#include "parse/lspci.h"
 #include "parse/numactl.h"
 #include "parse/rocm_smi.h"
 #include "parse/ulimit.h"
@@ -60,6 +61,35 @@ TEST(Lscpu, ReadsTables) {
   const auto commas = parse_lscpu("# CPU,Core,Socket,Node\n0,0,0,0\n1,0,0,1\n");
   ASSERT_TRUE(commas);
   EXPECT_EQ(commas->table.at(1).node, 1);
+}
+
+TEST(Lscpu, TheFirstOfTwoTablesCounts) {
+  const auto out =
+      parse_lscpu("# CPU,Core,Socket,Node\n0,0,0,0\n1,1,1,1\n# CPU,Core,Socket,Node\n0,0,1,0\n1,1,0,1\n");
+  ASSERT_TRUE(out);
+  ASSERT_EQ(out->table.size(), 2u);
+  EXPECT_EQ(out->table[0].socket, 0);
+}
+
+TEST(Lscpu, OtherLanguagesAreRefusedWithTheCommandToGive) {
+  for (const auto* text :
+       {"Architektur:   x86_64\nCPU(s):   64\nSockel:   2\n", "架构：   x86_64\nCPU:   64\n"}) {
+    EXPECT_TRUE(looks_like_lscpu(text)) << text;
+    const auto out = parse_lscpu(text);
+    ASSERT_FALSE(out) << text;
+    EXPECT_EQ(out.error().hint, "LC_ALL=C lscpu");
+  }
+  EXPECT_TRUE(parse_lscpu("CPU(s): 64\n"));
+}
+
+TEST(Forms, OfCommandsThatAreNotReadAreRefusedByName) {
+  const std::string_view pci = "Slot:\t00:00.0\nClass:\tHost bridge\nVendor:\tIntel Corporation\n";
+  ASSERT_TRUE(looks_like_lspci(pci));
+  EXPECT_EQ(parse_lspci(pci).error().hint, "lspci -vvv");
+  const std::string_view rocm = "{\n \"card0\": {\"Device ID\": \"0x738c\"}}";
+  ASSERT_TRUE(looks_like_rocm_smi(rocm));
+  EXPECT_EQ(parse_rocm_smi(rocm).error().code, Errc::unsupported);
+  EXPECT_FALSE(looks_like_rocm_smi("{\"card0\": 1}"));
 }
 
 TEST(KernelLog, FindsXidsInEveryForm) {
