@@ -206,13 +206,32 @@ std::string told_by(const model::GpuState& state, const char* key) {
   return at == state.other.end() ? std::string() : at->second;
 }
 
+// "Unable to determine the device handle for GPU 0000:4F:00.0: GPU is lost.  Reboot the system …", "…:
+// Unknown Error".
+bool judge_handle(const Machine& machine, Judge& judge) {
+  constexpr std::string_view kHandle = "Unable to determine the device handle for GPU";
+  const std::string text = machine.nvml_error.value.value_or("");
+  const auto at = text.find(kHandle);
+  const bool lost = text.find("GPU is lost") != std::string::npos;
+  if (at == std::string::npos || (!lost && text.find("Unknown Error") == std::string::npos)) return false;
+  const auto rest = words(std::string_view(text).substr(at + kHandle.size()));
+  const auto bdf = rest.empty() ? std::nullopt : parse_bdf(rest.front().substr(0, rest.front().size() - 1));
+  auto& found =
+      judge.found(bdf ? subject_of(machine, bdf->to_string()) : "a GPU", "a GPU that the driver can read",
+                  lost ? "GPU is lost" : "Unknown Error", {evidence_of(machine.nvml_error, text)});
+  found.title = lost ? "The driver has lost the GPU" : "The driver cannot read the GPU";
+  if (!lost) found.severity = Severity::warn;
+  return true;
+}
+
 // What `nvidia-smi -q` keeps of such an error: the action that Xid 154 names, a row remap that failed (Xid
 // 64) or waits for a reset (Xid 63).
 bool judge_states(const Machine& machine, Judge& judge) {
-  bool any = false;
+  bool any = judge_handle(machine, judge);
   for (const auto& state : machine.gpu_states) {
     const auto action = to_lower(told_by(state, "GPU Recovery Action"));
     const bool lost = told_by(state, "GPU is lost") == "Yes";
+    const bool unreadable = told_by(state, "Name") == "ERR!";
     const bool failed = told_by(state, "Remapping Failure Occurred") == "Yes";
     const bool reset = action.find("reset") != std::string::npos ||
                        action.find("reboot") != std::string::npos ||
@@ -220,11 +239,13 @@ bool judge_states(const Machine& machine, Judge& judge) {
     const char* pending = told_by(state, "Remapped Rows Pending") == "Yes"    ? "Remapped Rows Pending"
                           : told_by(state, "Pending Page Blacklist") == "Yes" ? "Pending Page Blacklist"
                                                                               : nullptr;
-    if (!lost && !failed && !reset && pending == nullptr && action.find("drain") == std::string::npos)
+    if (!lost && !unreadable && !failed && !reset && pending == nullptr &&
+        action.find("drain") == std::string::npos)
       continue;
-    const std::string observed = lost      ? "GPU is lost"
-                                 : failed  ? "Remapping Failure Occurred: Yes"
-                                 : pending ? fmt::format("{}: Yes", pending)
+    const std::string observed = lost         ? "GPU is lost"
+                                 : unreadable ? "ERR! in the place of its name"
+                                 : failed     ? "Remapping Failure Occurred: Yes"
+                                 : pending    ? fmt::format("{}: Yes", pending)
                                  : action.empty() || action == "none"
                                      ? "Reset Required: Yes"
                                      : "GPU Recovery Action: " + told_by(state, "GPU Recovery Action");
@@ -233,6 +254,7 @@ bool judge_states(const Machine& machine, Judge& judge) {
     if (!lost && !failed && !reset) found.severity = Severity::warn;
     found.title = "The GPU waits for a reset after an error";
     if (failed) found.title = "A repair of the GPU's memory has failed";
+    if (unreadable) found.title = "The driver cannot read the GPU";
     if (lost) found.title = "The driver has lost the GPU";
     any = true;
   }

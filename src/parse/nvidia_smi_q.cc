@@ -150,9 +150,13 @@ class Reader {
     const auto field = field_of(text);
     if (!field) {
       open(indent_of(line), text);
+      opened_ = !out_.gpus.empty() && !flat_;
     } else if (out_.gpus.empty()) {
       set_global(*field);
     } else {
+      // A field right below its heading and not farther right: the runs of blanks are lost.
+      if (opened_ && !headings_.empty() && indent_of(line) == headings_.back().indent) flat_ = true;
+      opened_ = false;
       close(indent_of(line));
       set_field(*field);
       if (field->value.empty()) open(indent_of(line), field->key);
@@ -240,7 +244,8 @@ class Reader {
   NvidiaSmi out_;
   std::vector<Heading> headings_;
   int gpu_indent_ = 0;
-  bool flat_ = false;  // all indentation is lost: a heading holds until the next one
+  bool flat_ = false;    // the indentation is lost: a heading holds until the next one
+  bool opened_ = false;  // the last line was a heading
 };
 
 }  // namespace

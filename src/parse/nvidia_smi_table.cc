@@ -49,7 +49,10 @@ std::optional<SmiGpu> first_row(const std::vector<std::string_view>& cells) {
   const bool windows = mode == "WDDM" || mode == "TCC" || mode == "MCDM";  // the driver model stands there
   if (mode == "On" || mode == "Off") gpu.state.persistence = mode == "On" ? "Enabled" : "Disabled";
   if (mode == "On" || mode == "Off" || windows) name = trim(name.substr(0, name.size() - mode.size()));
-  if (!name.empty() && !name.ends_with("...")) gpu.name = std::string(name);
+  if (name == "ERR!")
+    gpu.state.other["Name"] = "ERR!";
+  else if (!name.empty() && !name.ends_with("..."))
+    gpu.name = std::string(name);
   return gpu;
 }
 

@@ -633,6 +633,31 @@ TEST(Gpu03, TheStateOfTheGpuTellsWithoutALog) {
   EXPECT_TRUE(with("GPU is lost", "Yes").one(Severity::error));
 }
 
+TEST(Gpu03, AGpuThatNvidiaSmiCannotRead) {
+  Machine machine = switched(2);
+  machine.gpu_states = {{}, {}};
+  machine.gpu_states[1].gpu = "GPU1";
+  machine.gpu_states[1].other["Name"] = "ERR!";
+  const auto row = says("GPU03", machine);
+  ASSERT_TRUE(row.one(Severity::warn));
+  EXPECT_EQ(row.subject(), "GPU1");
+  machine.gpu_states.clear();
+  const std::string head = "Unable to determine the device handle for GPU";
+  machine.nvml_error =
+      known<std::string>(head + " 0000:4F:00.0: GPU is lost.  Reboot the system to recover this GPU");
+  const auto lost = says("GPU03", machine);
+  ASSERT_TRUE(lost.one(Severity::error));
+  EXPECT_EQ(lost.subject(), "0000:4f:00.0");
+  machine.nvml_error = known<std::string>(head + "0000:4F:00.0: Unknown Error");
+  EXPECT_TRUE(says("GPU03", machine).one(Severity::warn));
+  EXPECT_EQ(says("GPU03", machine).subject(), "0000:4f:00.0");
+  for (const auto* other :
+       {"Failed to initialize NVML: Driver/library version mismatch", "No devices were found"}) {
+    machine.nvml_error = known<std::string>(other);
+    EXPECT_TRUE(says("GPU03", machine).not_evaluated()) << other;
+  }
+}
+
 TEST(Gpu03, AChannelThatAnEarlierXidEndedTellsThatOne) {
   Machine machine = bare_metal();
   machine.kernel_log = known<std::vector<std::string>>(

@@ -112,6 +112,17 @@ TEST(NvidiaSmiQ, ReadsTextThatLostItsIndentation) {
   EXPECT_EQ(out->gpus[0].state.fabric_state, 3);
 }
 
+TEST(NvidiaSmiQ, ReadsTextWhoseRunsOfBlanksAreOne) {
+  const auto out = parse_nvidia_smi_q(
+      "GPU 00000000:1B:00.0\n Product Name : X\n MIG Mode\n Current : Disabled\n Fabric\n State : "
+      "Completed\n Status : "
+      "Insufficient Resources\n Health\n Summary : Healthy\n Serial Number : \n UUID : GPU-1\n");
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->gpus[0].mig, false);
+  EXPECT_EQ(out->gpus[0].state.fabric_state, 3);
+  EXPECT_NE(out->gpus[0].state.fabric_status.value_or(0), 0);
+}
+
 TEST(NvidiaSmiQ, UnknownStaysUnknown) {
   const auto out = parse_nvidia_smi_q(
       "GPU 00000000:1B:00.0\n    Product Name : N/A\n    PCI\n        GPU Link Info\n            PCIe "
@@ -201,6 +212,16 @@ TEST(NvidiaSmiTable, ReadsRowsAndHeader) {
   EXPECT_EQ(out->gpus[0].state.utilisation, 9);
   EXPECT_EQ(out->gpus[1].mig, std::nullopt);
   EXPECT_EQ(out->attached, 2);
+}
+
+TEST(NvidiaSmiTable, ANameThatIsAnErrorIsNone) {
+  const auto out = parse_nvidia_smi_table(
+      "| NVIDIA-SMI 535.1  Driver Version: 535.1  CUDA Version: 12.2 |\n"
+      "|   1  ERR!                On  | 00000000:0A:00.0 Off |    ERR! |\n");
+  ASSERT_TRUE(out);
+  ASSERT_EQ(out->gpus.size(), 1u);
+  EXPECT_EQ(out->gpus[0].name, std::nullopt);
+  EXPECT_EQ(out->gpus[0].state.other.at("Name"), "ERR!");
 }
 
 TEST(NvidiaSmiTable, KeepsTheErrorOfNvml) {
