@@ -165,7 +165,10 @@ class Matrix {
   std::string numa() const {
     std::string out;
     for (const auto& node : topology_.numa) {
-      out += fmt::format("NUMA node {}: CPUs {}", node.id, node.cpus ? node.cpus->to_list() : "unknown");
+      out += fmt::format("NUMA node {}: CPUs {}", node.id,
+                         !node.cpus           ? "unknown"
+                         : node.cpus->empty() ? "none"
+                                              : node.cpus->to_list());
       if (node.memory_bytes)
         out += fmt::format(", {:.1f} GiB", static_cast<double>(*node.memory_bytes) / (1 << 30));
       out += "\n";

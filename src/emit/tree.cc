@@ -110,7 +110,7 @@ class Tree {
 
   static std::string node_line(const model::NumaNode& node) {
     std::string out = fmt::format("NUMA node {}", node.id);
-    if (node.cpus) out += fmt::format("  CPUs {}", node.cpus->to_list());
+    if (node.cpus) out += fmt::format("  CPUs {}", node.cpus->empty() ? "none" : node.cpus->to_list());
     if (node.memory_bytes) out += fmt::format("  {:.1f} GiB", static_cast<double>(*node.memory_bytes) / (1 << 30));
     return out + "\n";
   }

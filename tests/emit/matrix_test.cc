@@ -97,6 +97,13 @@ TEST(Tree, ShowsBridgesAndDegradedLinks) {
   EXPECT_THAT(text, Not(HasSubstr("0000:00:02.0")));  // leads to nothing
 }
 
+TEST(Matrix, ANodeWithoutCpusHasNone) {
+  model::Topology t;
+  t.numa = {{1, CpuSet{}, 2ull << 30, {}}};
+  EXPECT_THAT(matrix(t), HasSubstr("NUMA node 1: CPUs none, 2.0 GiB\n"));
+  EXPECT_THAT(tree_text(t, false), HasSubstr("NUMA node 1  CPUs none  2.0 GiB\n"));
+}
+
 TEST(Tree, CyclesEnd) {
   model::Topology t;
   model::PciDevice a;
