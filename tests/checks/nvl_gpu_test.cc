@@ -422,6 +422,8 @@ TEST(Nvl11, TheFabricManagersLines) {
   EXPECT_TRUE(log_says("NVL11", {head + "non-fatal error 12028" + tail}).one(Severity::warn));
   EXPECT_EQ(log_says("NVL11", {head + "fatal error 1"}).subject(), "NVSwitch") << "a line that is cut";
   EXPECT_TRUE(log_says("NVL11", {"[ERROR] [tid 1] failed to open NVSwitch"}).clean());
+  EXPECT_TRUE(log_says("GPU03", {head + "fatal error 20034" + tail}).not_evaluated()) << "no word of GPUs";
+  EXPECT_TRUE(log_says("GPU03", {head + "fatal error 20034" + tail, "usb 1-1: new device"}).clean());
 }
 
 TEST(Nvl13, Mig) {
