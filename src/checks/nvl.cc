@@ -76,11 +76,25 @@ void judge_links(const Machine& machine, const Gpu& gpu, Judge& judge) {
   found.severity = severity_of_loss(machine, known, sibling, *gpu.nvlinks, *expected);
 }
 
+// Why it is not known of every pair of GPUs whether links join it; "" when it is.
+std::string unknown_pairs(const Evidence& evidence) {
+  const auto& topology = evidence.machine->topology;
+  if (evidence.paths->empty() && topology.gpus.size() != 1) return "paths between the GPUs: not captured";
+  const auto untold = std::ranges::find_if(*evidence.paths, [&](const model::Path& path) {
+    return !path.links_told && model::find_gpu(topology, path.a) != nullptr &&
+           model::find_gpu(topology, path.b) != nullptr;
+  });
+  if (untold != evidence.paths->end())
+    return fmt::format("NVLink between {} and {}: not captured", untold->a, untold->b);
+  return topology.source.complete ? "" : "not every pair of GPUs is in the input";
+}
+
 // Links of each GPU as the pairs show them: to a switch, a GPU has its own number in every pair unless the
 // other has fewer. Empty where the links end elsewhere.
 std::map<std::string, int> links_to_switch(const Evidence& evidence) {
   std::map<std::string, int> out;
-  if (model::shape_of(evidence.machine->topology, *evidence.paths).name != "NVSwitch") return out;
+  const bool switched = model::shape_of(evidence.machine->topology, *evidence.paths).name == "NVSwitch";
+  if (!switched || !unknown_pairs(evidence).empty()) return out;
   for (const auto& path : *evidence.paths) {
     if (path.type != PathType::nvl || !path.nvlinks) continue;
     for (const auto* id : {&path.a, &path.b}) out[*id] = std::max(out[*id], *path.nvlinks);
@@ -137,19 +151,6 @@ Outcome check_NVL01(const Evidence& evidence) {
 }
 
 // ---- NVL02
-
-// Why it is not known of every pair of GPUs whether links join it; "" when it is.
-std::string unknown_pairs(const Evidence& evidence) {
-  const auto& topology = evidence.machine->topology;
-  if (evidence.paths->empty() && topology.gpus.size() != 1) return "paths between the GPUs: not captured";
-  const auto untold = std::ranges::find_if(*evidence.paths, [&](const model::Path& path) {
-    return !path.links_told && model::find_gpu(topology, path.a) != nullptr &&
-           model::find_gpu(topology, path.b) != nullptr;
-  });
-  if (untold != evidence.paths->end())
-    return fmt::format("NVLink between {} and {}: not captured", untold->a, untold->b);
-  return topology.source.complete ? "" : "not every pair of GPUs is in the input";
-}
 
 bool one_model(const std::vector<Gpu>& gpus) {
   return std::ranges::all_of(gpus,

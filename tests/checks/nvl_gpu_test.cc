@@ -152,6 +152,10 @@ TEST(Nvl01, ThePairsOfASwitchedFabricTellTheLinksOfAGpu) {
   const auto said = says("NVL01", machine);
   ASSERT_TRUE(said.one(Severity::warn));
   EXPECT_EQ(said.subject(), "GPU3");
+  machine.topology.source.complete = false;
+  EXPECT_TRUE(says("NVL01", machine).not_evaluated())
+      << "of another GPU, only the pair with GPU3 may be there";
+  machine.topology.source.complete = true;
   for (auto& path : machine.topology.stated) path.nvlinks = path.nvlinks == 10 ? 1 : 2;
   EXPECT_TRUE(says("NVL01", machine).not_evaluated()) << "a mesh has different counts";
 }
