@@ -120,6 +120,16 @@ class Reader {
 
 }  // namespace
 
+// "Knoten 0 CPUs: 0 1 2 3"
+static bool translated(std::string_view text) {
+  for (LineReader reader(text); reader.next();) {
+    const auto line = words(trim(reader.line()).substr(0, 60));
+    if (line.size() > 2 && line[0] != "node" && parse_int<int>(line[1]) && iequals(line[2], "cpus:"))
+      return true;
+  }
+  return false;
+}
+
 bool looks_like_numactl(std::string_view text) {
   if (text.find("physcpubind:") != std::string_view::npos) return true;
   if (text.find("node distances:") != std::string_view::npos) return true;
@@ -128,12 +138,18 @@ bool looks_like_numactl(std::string_view text) {
     if (line.starts_with("available: ") && line.find(" node") != std::string_view::npos) return true;
     if (line.starts_with("node ") && line.find(" cpus:") != std::string_view::npos) return true;
   }
-  return false;
+  return translated(text);
 }
 
 Result<Numactl> parse_numactl(std::string_view text) {
   auto out = Reader(text).read();
-  if (out.list.empty() && !out.nodes && !out.allowed) return not_a("numactl --hardware");
+  const bool told = !out.list.empty() || out.nodes || out.allowed;
+  if (!told && translated(text)) {
+    auto error = fail(Errc::unsupported, "numactl --hardware in a language other than English");
+    error.value().hint = "LC_ALL=C numactl --hardware";
+    return error;
+  }
+  if (!told) return not_a("numactl --hardware");
   return out;
 }
 

@@ -82,6 +82,12 @@ TEST(Lscpu, OtherLanguagesAreRefusedWithTheCommandToGive) {
   EXPECT_TRUE(parse_lscpu("CPU(s): 64\n"));
 }
 
+TEST(Numactl, OtherLanguagesAreRefusedWithTheCommandToGive) {
+  const std::string_view text = "verfügbar: 2 Knoten (0-1)\nKnoten 0 CPUs: 0 1 2 3\n";
+  ASSERT_TRUE(looks_like_numactl(text));
+  EXPECT_EQ(parse_numactl(text).error().hint, "LC_ALL=C numactl --hardware");
+}
+
 TEST(Forms, OfCommandsThatAreNotReadAreRefusedByName) {
   const std::string_view pci = "Slot:\t00:00.0\nClass:\tHost bridge\nVendor:\tIntel Corporation\n";
   ASSERT_TRUE(looks_like_lspci(pci));
