@@ -80,9 +80,13 @@ void judge_links(const Machine& machine, const Gpu& gpu, Judge& judge) {
 std::string unknown_pairs(const Evidence& evidence) {
   const auto& topology = evidence.machine->topology;
   if (evidence.paths->empty() && topology.gpus.size() != 1) return "paths between the GPUs: not captured";
+  const auto may_have_links = [&](const std::string& id) {
+    const auto* gpu = model::find_gpu(topology, id);
+    const auto* known = gpu == nullptr ? nullptr : known_gpu(*gpu);
+    return gpu != nullptr && (known == nullptr || known->wiring != Wiring::none);
+  };
   const auto untold = std::ranges::find_if(*evidence.paths, [&](const model::Path& path) {
-    return !path.links_told && model::find_gpu(topology, path.a) != nullptr &&
-           model::find_gpu(topology, path.b) != nullptr;
+    return !path.links_told && may_have_links(path.a) && may_have_links(path.b);
   });
   if (untold != evidence.paths->end())
     return fmt::format("NVLink between {} and {}: not captured", untold->a, untold->b);

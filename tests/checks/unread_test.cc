@@ -229,6 +229,9 @@ TEST(Unread, LinksThatATreeOfPciDevicesDoesNotTell) {
     EXPECT_TRUE(says(rule, machine).not_evaluated()) << rule;
   machine.p2p = {{"GPU0", "GPU1", "read", "CNS"}};
   EXPECT_TRUE(says("GPU02", machine).not_evaluated()) << "they may be joined";
+  for (auto& gpu : machine.topology.gpus) gpu.pci_device = kRtx4090;
+  for (const auto* rule : {"NVL02", "NVL03", "NVL04"})
+    EXPECT_TRUE(says(rule, machine).clean()) << rule << ": a model without NVLink";
   for (auto& gpu : machine.topology.gpus) gpu.nvlinks = 0;
   for (const auto* rule : {"NVL02", "NVL03", "NVL04"}) EXPECT_TRUE(says(rule, machine).clean()) << rule;
 }
