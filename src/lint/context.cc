@@ -248,6 +248,7 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     comments_[comment.line] += comment.text + " ";
     own_line_[comment.line] = comment.own_line;
   }
+  if (options.nodes) job.nodes = options.nodes;
   if (!nccl)
     if (const auto* version = last("NCCL_VERSION")) nccl = parse_version(version->value);
 }

@@ -23,6 +23,11 @@ struct Options {
   // Of the machine that the texts are for (--env, --pid). Nothing: the texts may be for another machine.
   std::optional<std::vector<std::string>> rdma_devices, interfaces;
   std::function<bool(const std::string&)> file_exists;  // empty: files of another machine
+  // What a machine and a job that are at hand decide (plan, run). Nothing: not known.
+  std::optional<int> nodes;
+  std::optional<bool> peers;  // GPUs reach each other by NVLink, xGMI or P2P below a switch; false: none can
+  std::optional<bool> rails;  // it has active RDMA rails
+  std::optional<bool> needs_flush;  // a GPU before Hopper; false: all are newer and no C2C machine's
 };
 
 // One text to judge. `text` must outlive the report.

@@ -112,10 +112,11 @@ void rdma_switch(Context& context, const Setting& setting) {
   }
   if (!number || other_network(context)) return;
   Found& found = context.add("NCCL11", setting, "unset");
-  const bool single = context.job.nodes == 1;
-  found.finding.severity =
-      single ? Severity::info : Severity::warn;  // whether there are rails, the text does not tell
-  if (single) found.finding.impact = "none on one node; with several nodes the job falls back to sockets";
+  const bool single = context.job.nodes == 1 || context.options.rails == false;
+  const bool certain = context.job.nodes.value_or(1) > 1 && context.options.rails == true;
+  if (!certain) found.finding.severity = single ? Severity::info : Severity::warn;
+  if (context.job.nodes == 1)
+    found.finding.impact = "none on one node; with several nodes the job falls back to sockets";
   if (context.job.nodes.value_or(1) > 1)
     found.finding.title = fmt::format("RDMA is switched off in a job of {} nodes", *context.job.nodes);
   found.finding.action = "unset-NCCL_IB_DISABLE";

@@ -35,8 +35,10 @@ void p2p_off(Context& context, const Setting& setting) {
   const bool level = setting.name == "NCCL_P2P_LEVEL" && (setting.value == "LOC" || setting.value == "0");
   if (!disable && !level) return;
   Found& found = context.add("NCCL02", setting, "unset");
-  found.finding.severity =
-      Severity::warn;  // whether this machine has NVLink or P2P at all, the text does not tell
+  // Whether the machine has NVLink or P2P at all, the text does not tell.
+  const auto& peers = context.options.peers;
+  if (!peers) found.finding.severity = Severity::warn;
+  if (peers == false) found.finding.severity = Severity::info;
   found.finding.title = fmt::format("{}={} turns NVLink off as well", setting.name, setting.value);
   found.finding.remedy =
       "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS and the IOMMU first "
@@ -321,8 +323,9 @@ void levels(Context& context, const Setting& setting) {
 void flush_off(Context& context, const Setting& setting) {
   if (setting.name != "NCCL_GDR_FLUSH_DISABLE" || number_of(setting) != 1) return;
   Found& found = context.add("NCCL22", setting, "unset");
-  found.finding.severity =
-      Severity::warn;  // error on GPUs before Hopper; which GPU it is, the text does not tell
+  const auto& needed = context.options.needs_flush;  // which GPU it is, the text does not tell
+  if (!needed) found.finding.severity = Severity::warn;
+  if (needed == false) found.finding.severity = Severity::info;
   unset_action(found, context, setting);
 }
 

@@ -47,6 +47,8 @@ Action removal(const model::Finding& finding, const std::string& name, const Set
   auto out =
       env_action(name, std::nullopt, finding.title + (finding.impact.empty() ? "" : ": " + finding.impact),
                  finding.reference);
+  // What was set to get round a fault brings the fault back.
+  if (finding.rule == "NCCL02" || finding.rule == "NCCL11") out.risk = model::ActionRisk::low;
   out.rule = finding.rule;
   if (!finding.observed.empty()) out.observed = setting != nullptr ? setting->value : finding.observed;
   if (finding.file)
@@ -56,13 +58,28 @@ Action removal(const model::Finding& finding, const std::string& name, const Set
   return out;
 }
 
-// Every variable that a finding takes out, once; those of nccl.conf also as a new text of that file.
+// A variable that may be there for a reason that nothing at hand tells: a person decides.
+void leave_to_person(Draft& draft, const model::Finding& finding) {
+  const auto* setting = setting_of(draft, finding.subject);
+  if (setting == nullptr) return;
+  draft.notes.push_back(fmt::format("{}={} ({}) stays unless a person decides: {}; {}", setting->name,
+                                    setting->value, setting->where, finding.title, finding.remedy));
+}
+
+// Every variable that is certain to be ignored or harmful on this machine, once; those of nccl.conf also as a
+// new text of that file.
 void remove_harmful(Draft& draft) {
   if (draft.situation.diagnosis == nullptr) return;
   std::set<std::string> seen;
   std::map<std::string, std::set<std::string>> files;
   for (const auto& finding : draft.situation.diagnosis->findings) {
-    if (!finding.action.starts_with(kUnset) || finding.severity == model::Severity::info) continue;
+    if (finding.severity == model::Severity::info) continue;
+    if (!finding.action.starts_with(kUnset) || finding.severity != model::Severity::error) {
+      if (finding.action.starts_with(kUnset) || finding.action.starts_with("fix-") ||
+          finding.action.starts_with("rename-"))
+        leave_to_person(draft, finding);
+      continue;
+    }
     const auto name = finding.action.substr(kUnset.size());
     if (const auto file = conf_file_of(draft, finding.file); !file.empty()) files[file].insert(name);
     if (seen.insert(name).second) draft.actions.push_back(removal(finding, name, setting_of(draft, name)));

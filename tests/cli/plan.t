@@ -27,6 +27,12 @@ RUN: printf 'export NCCL_P2P_DISABLE=1\n' > job.sh; topotune plan "$DATA/machine
 EXPECT: unset NCCL_P2P_DISABLE=1   (set in job.sh:1)
 EXPECT: NCCL02
 
+NAME: where no GPU reaches another, what switches that off stays
+RUN: printf '\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPHB\t0-31\t0\nGPU1\tPHB\t X \t0-31\t0\n\n\tGPU0\tGPU1\nGPU0\tX\tGNS\nGPU1\tGNS\tX\n' > m.txt; printf 'NCCL_P2P_DISABLE=1\nNCCL_ALGO=Ring\nNCCL_SOCKET_IFNAME=lo\n' > job.env; topotune plan m.txt --set nodes=2 --env-file job.env
+EXPECT: NCCL_SOCKET_IFNAME=lo (job.env:3) stays unless a person decides
+EXPECT: NCCL_ALGO=Ring (job.env:2) stays unless a person decides
+NOT: unset NCCL
+
 NAME: a job that contradicts itself
 RUN: printf 'gpus = 16\nnodes = 2\ngpus_per_node = 4\n' > job.conf; topotune plan "$DATA/machines/guest.capture" --job job.conf
 STATUS: 3
@@ -150,7 +156,7 @@ EXPECT: "basis": "measured"
 
 NAME: a folder of measurements
 RUN: mkdir m; cp "$DATA"/../measurements/2026-11-30-h200x2/*.json m; topotune plan "$DATA/machines/h200x2-vm.capture" --env-file <(echo export NCCL_P2P_DISABLE=1) --measured m
-EXPECT: none risk, measured
+EXPECT: low risk, measured
 
 NAME: numbers of another machine count for nothing
 RUN: topotune plan "$DATA/machines/guest.capture" --measured "$DATA/../measurements/2026-11-30-h200x2/log-run-p2p-disabled.json"

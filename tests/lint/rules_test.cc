@@ -119,6 +119,26 @@ TEST(Nccl11, NodesAndOtherNetworks) {
   EXPECT_EQ(ids("a.env", "NCCL_IB_DISABLE=1\n"), "NCCL11:warn:1");
 }
 
+// What a machine and a job at hand decide.
+TEST(Machine, LinksRailsAndNodesDecide) {
+  Options links, none, many, few;
+  links.peers = true, links.needs_flush = true;
+  none.peers = false, none.needs_flush = false;
+  many.nodes = 4, many.rails = true;
+  few.nodes = 1;
+  const auto with = [](const char* text, const Options& options) {
+    return judged("a.env", text, options)->ids();
+  };
+  EXPECT_EQ(with("NCCL_P2P_DISABLE=1\n", links), "NCCL02:error:1");
+  EXPECT_EQ(with("NCCL_P2P_DISABLE=1\n", none), "NCCL02:info:1");
+  EXPECT_EQ(with("NCCL_GDR_FLUSH_DISABLE=1\n", links), "NCCL22:error:1");
+  EXPECT_EQ(with("NCCL_GDR_FLUSH_DISABLE=1\n", none), "NCCL22:info:1");
+  EXPECT_EQ(with("NCCL_IB_DISABLE=1\n", many), "NCCL11:error:1");
+  EXPECT_EQ(with("NCCL_IB_DISABLE=1\n", few), "NCCL11:info:1");
+  EXPECT_EQ(with("NCCL_SOCKET_IFNAME=lo\n", many), "NCCL17:warn:1");
+  EXPECT_EQ(with("NCCL_SOCKET_IFNAME=lo\n", few), "");
+}
+
 TEST(Nccl12To14, Levels) {
   EXPECT_EQ(ids("a.env", "NCCL_P2P_LEVEL=2\n", "2.4"), "");
   EXPECT_EQ(ids("a.env", "NCCL_P2P_LEVEL=pix\n"), "NCCL14:warn:1");

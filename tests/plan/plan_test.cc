@@ -161,11 +161,29 @@ TEST(Environment, HarmfulVariablesAreTakenOut) {
   ASSERT_NE(gone, nullptr);
   EXPECT_FALSE(gone->value);
   EXPECT_EQ(gone->where, "/etc/nccl.conf:2");
+  EXPECT_EQ(gone->risk, model::ActionRisk::low) << "it may hide a fault";
   EXPECT_EQ(action(*plan, "unset-NCCL_DEBUG"), nullptr);  // a remark is no reason to change anything
   const auto* file = action(*plan, "edit-/etc/nccl.conf");
   ASSERT_NE(file, nullptr);
   EXPECT_EQ(file->value, "# site\nNCCL_DEBUG=WARN");
   EXPECT_EQ(file->observed, "# site\nNCCL_P2P_DISABLE=1\nNCCL_DEBUG=WARN");
+}
+
+TEST(Environment, AWarningIsLeftToAPerson) {
+  Made made;
+  auto pinned = unset("NCCL_ALGO", model::Severity::warn);
+  pinned.subject = "NCCL_ALGO";
+  pinned.remedy = "a tuner plugin";
+  auto interface = pinned;
+  interface.subject = "NCCL_SOCKET_IFNAME";
+  interface.action = "fix-NCCL_SOCKET_IFNAME";
+  made.diagnosis.findings = {pinned, interface};
+  made.situation.settings = {{"NCCL_ALGO", "Ring", "job.sh:1"}, {"NCCL_SOCKET_IFNAME", "lo", "job.sh:2"}};
+  const auto plan = made.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(action(*plan, "unset-NCCL_ALGO"), nullptr);
+  EXPECT_THAT(plan->notes, testing::Contains(HasSubstr("NCCL_ALGO=Ring (job.sh:1) stays unless a person")));
+  EXPECT_THAT(plan->notes, testing::Contains(HasSubstr("NCCL_SOCKET_IFNAME=lo (job.sh:2)")));
 }
 
 model::RdmaPort port(const char* device, const char* gid) {
