@@ -415,6 +415,10 @@ Edit without_setting(const Input& input, const parse::LineIndex& lines, int line
 }  // namespace
 
 void Context::drop(Found& found, const Setting& setting) const {
+  if (found.finding.severity == model::Severity::error) drop_idle(found, setting);
+}
+
+void Context::drop_idle(Found& found, const Setting& setting) const {
   const int line = setting.at.line;
   const std::size_t begin = lines_.begin_of(line);
   if (!setting.whole) {
@@ -426,8 +430,8 @@ void Context::drop(Found& found, const Setting& setting) const {
                            text.find(';') == sv::npos;
     if (statement && setting.literal && setting.value_span &&
         lines_.place(setting.value_span->end - 1).line == line)
-      found.edits.push_back(
-          {{begin + indent, begin + text.size()}, fmt::format("os.environ.pop(\"{}\", None)", setting.name)});
+      found.edits.push_back(indent == 0 ? Edit{{begin, lines_.begin_of(line + 1)}, ""}
+                                        : Edit{{begin + indent, begin + text.size()}, "pass"});
     return;
   }
   const auto whole = *setting.whole;

@@ -59,7 +59,9 @@ class Context {
   std::vector<const parse::Command*> pipeline_of(const parse::Command& command) const;
 
   // Edits for --fix; nothing is added where the place is not plain text of the input.
+  // drop: of a finding that is an error; what may be there for a reason is reported and stays.
   void drop(Found& found, const parse::Setting& setting) const;
+  void drop_idle(Found& found, const parse::Setting& setting) const;  // the line is proven to do nothing
   void set_value(Found& found, const parse::Setting& setting, std::string value) const;
   void rename(Found& found, const parse::Setting& setting, std::string name) const;
   void replace_word(Found& found, const parse::Command& command, std::size_t word, std::string text) const;

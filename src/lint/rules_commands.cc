@@ -31,12 +31,6 @@ void old_launcher(Context& context, const Command& command) {
   if (!launcher || launcher->name != "torch.distributed.launch") return;
   Found& found = context.add("CMD04", command, "torchrun");
   found.finding.subject = "torch.distributed.launch";
-  // python -m torch.distributed.launch -> torchrun
-  const std::size_t module = launcher->at;
-  if (module < 2 || !parse::base_name(command.words[module - 2]).starts_with("python")) return;
-  const auto& spans = command.word_spans;
-  if (spans[module].end == 0 || spans[module - 2].end == 0) return;
-  found.edits.push_back({{spans[module - 2].begin, spans[module].end}, "torchrun"});
 }
 
 // --- CMD05

@@ -67,10 +67,6 @@ void unknown(Context& context, const Setting& setting) {
   found.finding.title = fmt::format("NCCL does not know {}", setting.name);
   found.finding.remedy = near ? fmt::format("did you mean {}?", *near) : "delete it";
   found.finding.action = "unset-" + setting.name;
-  if (near)
-    context.rename(found, setting, std::string(*near));
-  else
-    context.drop(found, setting);
 }
 
 void removed(Context& context, const Setting& setting, const Renamed& row) {
@@ -89,10 +85,11 @@ void removed(Context& context, const Setting& setting, const Renamed& row) {
   const bool same_values =
       is_one_of(row.name, {"NCCL_MNNVL", "NCCL_MAX_NRINGS", "NCCL_MIN_NRINGS", "NCCL_MAX_NCHANNELS",
                            "NCCL_MIN_NCHANNELS", "NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS", "NCCL_GRAPH"});
-  if (same_values && !group)
+  if (row.still_read || group) return;
+  if (same_values)
     context.rename(found, setting, std::string(row.now));
   else
-    context.drop(found, setting);
+    context.drop_idle(found, setting);
 }
 
 // A row of the table that ended without a successor.
@@ -104,7 +101,7 @@ void ended(Context& context, const Setting& setting, const Variable& variable) {
   if (!context.nccl && *variable.gone > since(2, 23)) found.finding.severity = Severity::info;
   found.finding.remedy = "delete it";
   found.finding.action = "unset-" + setting.name;
-  context.drop(found, setting);
+  if (found.finding.severity != Severity::info) context.drop_idle(found, setting);
 }
 
 void pytorch(Context& context, const Setting& setting) {
@@ -141,7 +138,6 @@ void launch_mode(Context& context, const Setting& setting) {
   found.finding.severity = Severity::info;
   found.finding.title = "NCCL_LAUNCH_MODE=GROUP is deprecated since NCCL 2.9";
   found.finding.remedy = "delete it";
-  context.drop(found, setting);
 }
 
 // NCCL25. `NAME=` without anything behind it is taken as "not set".
@@ -159,7 +155,7 @@ void empty_value(Context& context, const Setting& setting) {
   found.finding.observed = "empty";
   found.finding.remedy = "unset " + setting.name;
   found.finding.action = "unset-" + setting.name;
-  context.drop(found, setting);
+  context.drop_idle(found, setting);
 }
 
 // What was meant by "yes", "4M", "1e9"; nothing when that is not clear.
@@ -293,7 +289,7 @@ void set_twice(Context& context) {
     found.finding.remedy = "keep one of them";
     found.finding.evidence.push_back(
         {fmt::format("{}:{}", context.input.name, *one.replaced_at), *one.replaced_by});
-    context.drop(found, one);
+    context.drop_idle(found, one);
   }
 }
 

@@ -28,7 +28,6 @@ void gid_index(Context& context, const Setting& setting) {
       "NCCL 2.21 and newer: unset it; which GID is taken follows from NCCL_IB_ADDR_FAMILY, "
       "NCCL_IB_ADDR_RANGE and NCCL_IB_ROCE_VERSION_NUM; InfiniBand never needs it";
   found.finding.action = "unset-" + setting.name;
-  if (context.nccl) context.drop(found, setting);
 }
 
 // --- NCCL09
@@ -81,7 +80,7 @@ void hca_list(Context& context, const Setting& setting) {
   }
   found.finding.remedy = fmt::format("NCCL_IB_HCA=\"{}\" (= once at the start: exact match)", right);
   found.finding.action = "fix-NCCL_IB_HCA";
-  context.set_value(found, setting, right);
+  if (context.options.rdma_devices) context.set_value(found, setting, right);
 }
 
 // --- NCCL11
@@ -107,7 +106,7 @@ void rdma_switch(Context& context, const Setting& setting) {
     found.finding.title = "NCCL_IB_DISABLE=0 is the default: RDMA is used without it";
     found.finding.impact = "none";
     found.finding.action = "unset-NCCL_IB_DISABLE";
-    context.drop(found, setting);
+    context.drop_idle(found, setting);
     return;
   }
   if (!number || other_network(context)) return;
@@ -120,7 +119,7 @@ void rdma_switch(Context& context, const Setting& setting) {
   if (context.job.nodes.value_or(1) > 1)
     found.finding.title = fmt::format("RDMA is switched off in a job of {} nodes", *context.job.nodes);
   found.finding.action = "unset-NCCL_IB_DISABLE";
-  if (!single) context.drop(found, setting);
+  context.drop(found, setting);
 }
 
 // --- NCCL17
@@ -184,7 +183,7 @@ void ib_timeout(Context& context, const Setting& setting) {
         fmt::format("NCCL_IB_TIMEOUT={} is no number of seconds but an exponent up to 31", setting.value);
   found.finding.remedy = "NCCL_IB_TIMEOUT=22 for a long wait, or unset it (20; 18 in 2.14-2.22, 14 before)";
   found.finding.action = "fix-NCCL_IB_TIMEOUT";
-  context.set_value(found, setting, "22");
+  if (*number > 31) context.set_value(found, setting, "22");
 }
 
 void network_and_plugin(Context& context, const Setting& setting) {
@@ -195,7 +194,6 @@ void network_and_plugin(Context& context, const Setting& setting) {
   found.finding.severity = Severity::warn;  // error where the library is called libnccl-net.so
   found.finding.title = "NCCL_NET_PLUGIN=ofi beside NCCL_NET fails where the plugin is libnccl-net.so";
   found.finding.action = "unset-NCCL_NET_PLUGIN";
-  context.drop(found, *plugin);
 }
 
 }  // namespace

@@ -297,7 +297,7 @@ void level_word(Context& context, const Setting& setting) {
   if (only_case)
     context.set_value(found, setting, upper);
   else if (!known)
-    context.drop(found, setting);
+    context.drop_idle(found, setting);
 }
 
 void levels(Context& context, const Setting& setting) {
@@ -497,10 +497,6 @@ void debug_left_on(Context& context, const Setting& setting) {
   Found& found = context.add("NCCL18", setting, "NCCL_DEBUG=WARN");
   found.finding.title = fmt::format("{}={} is left on", setting.name, setting.value);
   found.finding.action = "fix-NCCL_DEBUG";
-  if (level)
-    context.set_value(found, setting, "WARN");
-  else
-    context.drop(found, setting);
 }
 
 void preload(Context& context, const Setting& setting) {

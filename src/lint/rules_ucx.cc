@@ -49,7 +49,6 @@ void no_effect(Context& context, const Setting& setting, bool mpi) {
     Found& found = context.add("UCX01", setting, "unset");
     found.finding.severity = Severity::info;
     found.finding.title = fmt::format("{} is overridden: the plugin sets the device itself", setting.name);
-    context.drop(found, setting);
     return;
   }
   if (context.job.mpi && !context.job.starts_training && !own) return;
@@ -61,7 +60,6 @@ void no_effect(Context& context, const Setting& setting, bool mpi) {
       "delete it, or use NCCL_IB_*; NCCL takes UCX only through the nccl-rdma-sharp plugin with "
       "NCCL_PLUGIN_P2P=ucx";
   found.finding.action = "unset-" + setting.name;
-  if (own || !also_others) context.drop(found, setting);
 }
 
 // --- UCX02
@@ -103,7 +101,6 @@ void transports(Context& context, const Setting& setting) {
   found.finding.title = "UCX_TLS has no cuda: GPU pointers are not recognised";
   found.finding.remedy = fmt::format("UCX_TLS={},cuda, or unset it", setting.value);
   found.finding.action = "fix-UCX_TLS";
-  context.set_value(found, setting, setting.value + ",cuda");
 }
 
 // --- UCX03
@@ -192,7 +189,6 @@ void thresholds(Context& context, const Setting& setting) {
     if (!meant_off) found.finding.severity = Severity::info;
     found.finding.title = "UCX_BCOPY_THRESH=0 uses bcopy from 0 bytes on";
     found.finding.action = "unset-UCX_BCOPY_THRESH";
-    context.drop(found, setting);
   }
   if (setting.name == "UCX_RNDV_THRESH" && setting.literal &&
       parse::parse_size(setting.value).value_or(0) > 0) {
@@ -205,7 +201,6 @@ void thresholds(Context& context, const Setting& setting) {
     found.finding.title = fmt::format(
         "UCX_RNDV_THRESH={}: larger messages go by rendezvous, smaller ones do not", setting.value);
     found.finding.action = "unset-UCX_RNDV_THRESH";
-    context.drop(found, setting);
   }
 }
 

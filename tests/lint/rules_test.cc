@@ -108,7 +108,8 @@ TEST(Nccl09, WithAndWithoutDevices) {
   options.rdma_devices = {"mlx5_1", "mlx5_10", "mlx5_2"};
   EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1\n", options)->ids(), "NCCL09:warn:1");
   EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_2\n", options)->ids(), "");
-  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1:1\n")->fixed(), "NCCL_IB_HCA==mlx5_1:1\n");
+  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1:1\n", options)->fixed(), "NCCL_IB_HCA==mlx5_1:1\n");
+  EXPECT_EQ(judged("a.env", "NCCL_IB_HCA=mlx5_1:1\n")->fixed(), "NCCL_IB_HCA=mlx5_1:1\n");
 }
 
 TEST(Nccl11, NodesAndOtherNetworks) {
@@ -302,9 +303,34 @@ TEST(Fix, YamlItemsPythonAndDockerfiles) {
           ->fixed(),
       "env:\n  - name: NCCL_DEBUG\n    value: WARN\n");
   EXPECT_EQ(judged("p.py", "import os\nif x:\n    os.environ['NCCL_NET_GDR_FLUSH'] = '1'\n")->fixed(),
-            "import os\nif x:\n    os.environ.pop(\"NCCL_NET_GDR_FLUSH\", None)\n");
+            "import os\nif x:\n    pass\n");
+  EXPECT_EQ(judged("p.py", "import os\nos.environ.setdefault('NCCL_NET_GDR_FLUSH', '1')\nf()\n")->fixed(),
+            "import os\nf()\n");
   EXPECT_EQ(judged("Dockerfile", "FROM x\nRUN ls\nENV NCCL_BUFFSIZE=1M\n")->fixed(),
             "FROM x\nRUN ls\nENV NCCL_BUFFSIZE=1048576\n");
+}
+
+TEST(Fix, WhatNeedsADecisionStays) {
+  const char* const kTexts[] = {"NCCL_P2P_DISABLE=1",       "NCCL_PROTO=simple",
+                                "NCCL_SHM_DISABLE=1",       "NCCL_IB_DISABLE=1",
+                                "NCCL_MAX_NCHANNELS=4",     "NCCL_NET_GDR_LEVEL=LOC",
+                                "NCCL_GRAPH_FILE=/g.xml",   "NCCL_GDR_FLUSH_DISABLE=1",
+                                "NCCL_AMDSMI_DISABLE=1",    "NCCL_CROSS_NICS=1",
+                                "NCCL_DEBUG=INFO",          "NCCL_LAUNCH_MODE=GROUP",
+                                "LD_PRELOAD=/libnccl.so.2", "UCX_TLS=tcp"};
+  for (const std::string text : kTexts) {
+    const auto script = judged("a.sh", "#!/bin/bash\nexport " + text + "\ntorchrun train.py\n");
+    EXPECT_NE(script->ids(), "") << text;
+    EXPECT_EQ(script->fixed(), script->text) << text;
+  }
+  const auto launch = judged("a.sh", "python -m torch.distributed.launch --use_env t.py\n");
+  EXPECT_EQ(launch->ids(), "CMD04:info:1");
+  EXPECT_EQ(launch->fixed(), launch->text) << "torchrun takes no --use_env and passes no --local_rank";
+}
+
+TEST(Fix, WhatDoesNothingGoes) {
+  EXPECT_EQ(judged("a.env", "NCCL_IB_DISABLE=0\nNCCL_TREE_THRESHOLD=0\nNCCL_ALGO=\"\"\nA=1\n")->fixed(),
+            "A=1\n");
 }
 
 TEST(Fix, AFileWithoutAFinalLineEnd) {
