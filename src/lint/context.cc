@@ -225,7 +225,7 @@ std::optional<Setting> setting_of(const parse::ConfLine& line) {
   if (bare.find_first_of(" \t") == sv::npos) out.value = bare;
   out.at = line.at;
   out.written = !line.value.empty();
-  out.literal = line.value.find('$') == std::string::npos;
+  out.literal = line.value.find('$') == std::string::npos && !parse::is_placeholder(line.value);
   if (line.span.end > line.span.begin) {
     out.whole = line.span;
     out.name_span = parse::Span{line.span.begin, line.span.begin + line.name.size()};
@@ -251,6 +251,7 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
   if (options.nodes) job.nodes = options.nodes;
   if (!nccl)
     if (const auto* version = last("NCCL_VERSION")) nccl = parse_version(version->value);
+  if (nccl && (nccl->major < 1 || nccl->major > 2)) nccl = std::nullopt;  // no version of NCCL
 }
 
 const Setting* Context::last(sv name) const {

@@ -76,6 +76,18 @@ void run_rules(Context& context) {
   check_containers(context);
 }
 
+// What a template fills in later is no value, and that it was not judged is said.
+void mark_placeholders(parse::ConfigText& facts) {
+  for (auto& one : facts.settings) {
+    if (!parse::is_placeholder(one.value)) continue;
+    one.literal = false;
+    const bool concerns = one.name.starts_with("NCCL_") || one.name.starts_with("UCX_");
+    if (concerns && facts.diagnostics.size() < 100)
+      facts.diagnostics.push_back(
+          {one.at, fmt::format("{}: the value is filled in later: not judged", one.name)});
+  }
+}
+
 }  // namespace
 
 std::optional<Input> read_input(std::string name, std::string_view text,
@@ -87,6 +99,7 @@ std::optional<Input> read_input(std::string name, std::string_view text,
   out.kind = *kind;
   out.text = text;
   out.facts = *kind == parse::ConfigKind::yaml ? scan_yaml(text) : parse::scan_config(*kind, text);
+  mark_placeholders(out.facts);
   return out;
 }
 

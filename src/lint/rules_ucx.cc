@@ -43,7 +43,7 @@ bool mpi_starts(const Context& context) {
 
 void no_effect(Context& context, const Setting& setting, bool mpi) {
   const bool own = setting.name.starts_with("NCCL_UCX_");
-  if (!own && (!setting.name.starts_with("UCX_") || !nccl_in_use(context))) return;
+  if (!setting.literal || (!own && (!setting.name.starts_with("UCX_") || !nccl_in_use(context)))) return;
   if (plugin_mode(context)) {
     if (!setting.name.ends_with("UCX_NET_DEVICES")) return;
     Found& found = context.add("UCX01", setting, "unset");

@@ -10,8 +10,8 @@
 
 namespace topotune::lint {
 
-// "2.27", "2.27.3", "2.27.3-1", "v2.19.4", "515.65.01". A part that is not given is the newest: 2.24 stands
-// for every 2.24.x, so that it is not older than 2.24.3.
+// "2.27", "2.27.3", "2.27.3-1", "v2.19.4", "515.65.01", and NCCL_VERSION_CODE: 22705 (from 2.9 on), 2708. A
+// part that is not given is the newest: 2.24 stands for every 2.24.x, so that it is not older than 2.24.3.
 struct Version {
   int major = 0, minor = INT_MAX, patch = INT_MAX;
   auto operator<=>(const Version&) const = default;
@@ -27,6 +27,9 @@ inline std::optional<Version> parse_version(std::string_view text) {
     while (digits < text.size() && is_digit(text[digits])) ++digits;
     const auto value = parse_int<int>(text.substr(0, digits));
     if (!value) return n == 0 ? std::nullopt : std::optional(out);
+    if (n == 0 && *value >= 1000 && digits == text.size())
+      return Version{*value / (*value >= 10000 ? 10000 : 1000),
+                     *value % (*value >= 10000 ? 10000 : 1000) / 100, *value % 100};
     *parts[n] = *value;
     text.remove_prefix(digits);
     if (!text.starts_with('.')) break;

@@ -164,6 +164,18 @@ bool is_variable_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return letter(c) || is_digit(c); });
 }
 
+bool is_placeholder(std::string_view value) {
+  value = trim(value);
+  for (const std::string_view mark : {"{{", "{%", "<%"})
+    if (value.find(mark) != std::string_view::npos) return true;
+  const auto between = [&](std::string_view open, std::string_view close) {
+    return value.size() > open.size() + close.size() && value.starts_with(open) && value.ends_with(close);
+  };
+  return value == "???" || between("<", ">") || between("@", "@") || between("__", "__") ||
+         between("%(", ")s") || value.starts_with("YOUR_") || value.starts_with("your_") ||
+         value.starts_with("your-");
+}
+
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   text = trim(text);
   std::size_t digits = 0;

@@ -78,6 +78,7 @@ class Scanner {
 
   Word read_word();
   void plain_run(Word& word);
+  bool read_action(Word& word);
   void read_single(Word& word);
   void read_ansi(Word& word);
   void read_double(Word& word);
@@ -522,6 +523,17 @@ void Scanner::plain_run(Word& word) {
   i_ = end;
 }
 
+// "{{ x }}" of a template is one word that the text does not decide.
+bool Scanner::read_action(Word& word) {
+  if (peek(2) != ' ' && peek(2) != '-') return false;
+  const sv rest = s_.text.substr(i_, std::min(end_ - i_, kMaxExpansion));
+  const auto close = rest.substr(0, rest.find('\n')).find("}}");
+  if (close == sv::npos) return false;
+  append_unknown(word, rest.substr(0, close + 2));
+  i_ += close + 2;
+  return true;
+}
+
 Word Scanner::read_word() {
   Word word;
   word.span.begin = i_;
@@ -554,6 +566,8 @@ Word Scanner::read_word() {
       read_backticks(word, false);
     } else if (c == '$') {
       read_dollar(word, false);
+    } else if (c == '{' && peek(1) == '{' && read_action(word)) {
+      continue;
     } else if (c != '=') {
       plain_run(word);
     } else {

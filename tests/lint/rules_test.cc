@@ -18,6 +18,11 @@ TEST(Versions, AMissingPartIsTheNewest) {
   EXPECT_LT(*parse_version("2.23.4-1"), since(2, 24));
   EXPECT_EQ(*parse_version("v2.27.3-1"), (Version{2, 27, 3}));
   EXPECT_EQ(parse_version("new"), std::nullopt);
+  EXPECT_EQ(*parse_version("22705"), (Version{2, 27, 5}));
+  EXPECT_EQ(*parse_version("2708"), (Version{2, 7, 8}));
+  EXPECT_EQ(ids("a.env", "NCCL_VERSION=22705\nNCCL_ALGO=Ring,Tree,NVLS\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_VERSION=cuda12\nNCCL_ALGO=Ring,Tree,NVLS\n"), "");
+  EXPECT_EQ(ids("a.env", "NCCL_VERSION=12.8\nNCCL_ALGO=Ring,Tree,NVLS\n"), "");
 }
 
 TEST(Registry, KnowsNamesTypesAndRange) {
@@ -458,6 +463,25 @@ TEST(Templates, AChartIsReadAroundItsActions) {
   const auto fixed = chart->fixed();
   EXPECT_THAT(fixed, HasSubstr("{{- if .Values.wide }}"));
   EXPECT_THAT(fixed, HasSubstr("value: {{ .Values.level | default \"4\" }}"));
+}
+
+TEST(Templates, WhatIsFilledInLaterIsNoValue) {
+  for (const char* value : {"\"{{ t }}\"", "\"{{ t | default('a') }}\"", "???", "<timeout>", "\"@TC@\"",
+                            "__SL__", "YOUR_TC", "\"%(tc)s\""}) {
+    const auto result =
+        judged("a.yaml", fmt::format("env_vars:\n  NCCL_IB_TIMEOUT: {0}\n  NCCL_PROTO: {0}\n  "
+                                     "UCX_RNDV_SCHEME: {0}\n  NCCL_P2P_LEVEL: {0}\n",
+                                     value));
+    EXPECT_EQ(result->ids(), "") << value;
+    ASSERT_EQ(result->inputs.at(0).facts.diagnostics.size(), 4U) << value;
+  }
+  const auto script = judged("a.sh",
+                             "#!/bin/bash\nexport NCCL_ALGO={{ algo }} NCCL_IB_TC=@TC@\n"
+                             "NCCL_IB_SL={{- sl }} torchrun x.py --n={{ n }}\n");
+  EXPECT_EQ(script->ids(), "");
+  EXPECT_EQ(script->inputs.at(0).facts.commands.at(0).words.size(), 3U);
+  EXPECT_EQ(ids("nccl.conf", "NCCL_IB_TC={{ tc }}\n"), "");
+  EXPECT_THAT(ids("a.sh", "export NCCL_IB_TIMEOUT=1800\necho {{a,b},c}\n"), HasSubstr("NCCL23"));
 }
 
 TEST(Templates, ActionsOfAWholeDocumentAreNoReasonToReadItOtherwise) {
