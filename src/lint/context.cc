@@ -249,6 +249,10 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     own_line_[comment.line] = comment.own_line;
   }
   if (options.nodes) job.nodes = options.nodes;
+  // What serves models moves its caches over UCX.
+  if (!job.uses_ucx && std::ranges::any_of(settings_, [](const auto* s) { return s->name.starts_with("UCX_"); }))
+    job.uses_ucx = mentions({"nixl", "--disaggregation-", "ai-dynamo", "dynamo.vllm", "dynamo.sglang", "dynamo.trtllm",
+                             "dynamo_", "mooncake", "ucx_kvcache"});
   if (!nccl)
     if (const auto* version = last("NCCL_VERSION")) nccl = parse_version(version->value);
   if (nccl && (nccl->major < 1 || nccl->major > 2)) nccl = std::nullopt;  // no version of NCCL

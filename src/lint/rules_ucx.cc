@@ -41,9 +41,19 @@ bool mpi_starts(const Context& context) {
   });
 }
 
+// Builds and images have names of their own that begin so: UCX_HOME, UCX_VERSION.
+bool is_ucx_variable(sv name) {
+  if (!name.starts_with("UCX_")) return false;
+  if (find_ucx(name) != nullptr) return true;
+  return std::ranges::none_of(
+      std::initializer_list<sv>{"_PATH", "_DIR", "_HOME", "_ROOT", "_PREFIX", "_VERSION", "_VER", "_COMMIT",
+                                "_BRANCH", "_TAG", "_REPO", "_URL", "_SRC", "_LIB", "_IMAGE"},
+      [&](sv end) { return name.ends_with(end); });
+}
+
 void no_effect(Context& context, const Setting& setting, bool mpi) {
   const bool own = setting.name.starts_with("NCCL_UCX_");
-  if (!setting.literal || (!own && (!setting.name.starts_with("UCX_") || !nccl_in_use(context)))) return;
+  if (!setting.literal || (!own && (!is_ucx_variable(setting.name) || !nccl_in_use(context)))) return;
   if (plugin_mode(context)) {
     if (!setting.name.ends_with("UCX_NET_DEVICES")) return;
     Found& found = context.add("UCX01", setting, "unset");
@@ -57,8 +67,10 @@ void no_effect(Context& context, const Setting& setting, bool mpi) {
   found.finding.severity = !own && also_others ? Severity::info : Severity::warn;
   found.finding.title = fmt::format("{} has no effect on NCCL", setting.name);
   found.finding.remedy =
-      "delete it, or use NCCL_IB_*; NCCL takes UCX only through the nccl-rdma-sharp plugin with "
-      "NCCL_PLUGIN_P2P=ucx";
+      !own && also_others
+          ? "nothing to do: NCCL does not read it, others of this job may"
+          : "delete it, or use NCCL_IB_*; NCCL takes UCX only through the nccl-rdma-sharp plugin with "
+            "NCCL_PLUGIN_P2P=ucx";
   found.finding.action = "unset-" + setting.name;
 }
 
@@ -118,10 +130,10 @@ bool log_level(sv word) {
       [&](sv one) { return iequals(one, word); });
 }
 
-bool switch_word(sv word, bool three) {
-  const std::string lower = to_lower(word);
-  return is_one_of(lower, {"y", "n", "yes", "no", "1", "0", "on", "off", "true", "false"}) ||
-         (three && is_one_of(lower, {"try", "auto"}));
+// Of any of UCX's parsers for switches (src/ucs/config/parser.c: bool, ternary, on_off, each with auto):
+// which one a variable has, its default does not tell.
+bool switch_word(sv word) {
+  return is_one_of(to_lower(word), {"y", "n", "yes", "no", "1", "0", "on", "off", "try", "maybe", "auto"});
 }
 
 struct Illegal {
@@ -138,18 +150,17 @@ std::optional<Illegal> illegal_value(const Setting& setting) {
       if (!allocation_method(trim(item)) && trim(item) != "md")
         return Illegal{std::string(item), "md:<name>, thp, huge, mmap, heap"};
   } else if (name == "UCX_RNDV_SCHEME") {
-    const auto& value = setting.value;
-    if (!is_one_of(value, {"auto", "get_zcopy", "put_zcopy", "get_ppln", "put_ppln", "am", "rkey_ptr"}))
+    const auto& value = setting.value;  // UCX looks enums up without regard to case
+    if (!is_one_of(to_lower(value),
+                   {"auto", "get_zcopy", "put_zcopy", "get_ppln", "put_ppln", "am", "rkey_ptr"}))
       return Illegal{value, "auto, get_zcopy, put_zcopy, get_ppln, put_ppln, am, rkey_ptr"};
   } else if (name == "UCX_LOG_LEVEL" || name == "UCX_MEM_LOG_LEVEL") {
     if (!log_level(setting.value))
       return Illegal{setting.value, "fatal, error, warn, diag, info, debug, trace, ..."};
   } else if (const Variable* row = find_ucx(name)) {
     const sv fallback = row->default_value;
-    const bool three = fallback == "try";
-    if ((three || is_one_of(fallback, {"y", "n", "yes", "no"})) && !switch_word(setting.value, three) &&
-        setting.value != "try" && setting.value != "auto")
-      return Illegal{setting.value, three ? "y, n, try" : "y, n"};
+    if (is_one_of(fallback, {"y", "n", "yes", "no", "try"}) && !switch_word(setting.value))
+      return Illegal{setting.value, fallback == "try" ? "y, n, try" : "y, n"};
   }
   return std::nullopt;
 }

@@ -419,6 +419,32 @@ TEST(UcxTransports, AnMpiLaunchersRanksMayUseUcx) {
   EXPECT_EQ(ids("a.sh", "export UCX_TLS=tcp\ntorchrun --nproc_per_node 8 t.py\n"), "UCX01:warn:1");
 }
 
+TEST(UcxValues, WordsAreThoseOfItsParser) {
+  EXPECT_EQ(ids("a.env", "UCX_RNDV_SCHEME=GET_ZCOPY\nUCX_PROTO_ENABLE=maybe\nUCX_USE_MT_MUTEX=Yes\n"), "");
+  EXPECT_EQ(ids("a.env", "UCX_USE_MT_MUTEX=true\nUCX_PROTO_ENABLE=enable\n"), "UCX03:error:1 UCX03:error:2");
+}
+
+TEST(UcxVariables, OthersMoveTheirDataOverUcx) {
+  const std::string tls = "export UCX_TLS=rc,cuda_copy\n", torch = "torchrun --nproc_per_node 8 t.py\n";
+  EXPECT_EQ(ids("a.sh", tls + torch), "UCX01:warn:1");
+  for (const char* user : {"export VLLM_NIXL_SIDE_CHANNEL_PORT=5600\n", "export TRTLLM_USE_UCX_KVCACHE=1\n",
+                           "vllm serve m --kv-transfer-config '{\"kv_connector\":\"NixlConnector\"}'\n",
+                           "python -m sglang.launch_server --disaggregation-mode prefill\n",
+                           "python -m dynamo.vllm --model m\n"}) {
+    const auto served = judged("a.sh", tls + torch + user);
+    EXPECT_EQ(served->ids(), "UCX01:info:1") << user;
+    EXPECT_EQ(served->find("UCX01")->finding.remedy,
+              "nothing to do: NCCL does not read it, others of this job may");
+  }
+}
+
+TEST(UcxVariables, NamesOfBuildsAreNone) {
+  EXPECT_EQ(ids("a.sh",
+                "export UCX_HOME=/opt/ucx UCX_INSTALL_DIR=/opt/u UCX_VERSION=1.18 UCX_COMMIT=abc\n"
+                "torchrun t.py\n"),
+            "");
+}
+
 TEST(LateVariables, EveryCommunicatorReadsItsAlgorithms) {
   const std::string early =
       "import os\nimport torch.distributed as dist\ndist.init_process_group('nccl')\ndist.barrier()\n";
