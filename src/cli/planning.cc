@@ -174,6 +174,7 @@ std::optional<bool> needs_flush(const model::Topology& topology) {
 void know_machine(lint::Options& known, const checks::Evidence& evidence, const plan::Job& job) {
   const auto& machine = *evidence.machine;
   known.nodes = job.nodes;
+  known.amd = !machine.topology.gpus.empty() && std::ranges::none_of(machine.topology.gpus, is_nvidia);
   known.peers = peers_of(machine, *evidence.paths);
   known.needs_flush = needs_flush(machine.topology);
   const auto ports = checks::rails_of(evidence).ports;

@@ -249,10 +249,19 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     own_line_[comment.line] = comment.own_line;
   }
   if (options.nodes) job.nodes = options.nodes;
+  rccl = options.amd ||
+         std::ranges::any_of(settings_,
+                             [](const auto* s) {
+                               return s->name.starts_with("RCCL_") || s->name.starts_with("HSA_") ||
+                                      s->name == "HIP_VISIBLE_DEVICES" || s->name == "ROCR_VISIBLE_DEVICES";
+                             }) ||
+         (!settings_.empty() && mentions({"mi300", "mi325", "mi350", "mi355", "gfx9", "rocm/", "/opt/rocm",
+                                          "librccl", "rccl-tests"}));
   // What serves models moves its caches over UCX.
-  if (!job.uses_ucx && std::ranges::any_of(settings_, [](const auto* s) { return s->name.starts_with("UCX_"); }))
-    job.uses_ucx = mentions({"nixl", "--disaggregation-", "ai-dynamo", "dynamo.vllm", "dynamo.sglang", "dynamo.trtllm",
-                             "dynamo_", "mooncake", "ucx_kvcache"});
+  if (!job.uses_ucx &&
+      std::ranges::any_of(settings_, [](const auto* s) { return s->name.starts_with("UCX_"); }))
+    job.uses_ucx = mentions({"nixl", "--disaggregation-", "ai-dynamo", "dynamo.vllm", "dynamo.sglang",
+                             "dynamo.trtllm", "dynamo_", "mooncake", "ucx_kvcache"});
   if (!nccl)
     if (const auto* version = last("NCCL_VERSION")) nccl = parse_version(version->value);
   if (nccl && (nccl->major < 1 || nccl->major > 2)) nccl = std::nullopt;  // no version of NCCL
@@ -328,6 +337,43 @@ bool Context::mentions(std::initializer_list<sv> words) const {
     const auto found = mentioned_.find(word);
     if (found != mentioned_.end()) return found->second;
     return mentioned_[std::string(word)] = icontains(input.text, word);
+  });
+}
+
+bool Context::has_reason(const Setting& setting) const {
+  const std::string comment = comments_at(setting.at.line);
+  for (const sv word :
+       {"hang",   "bug",         "issue",       "ticket",  "because", "workaround", "crash",
+        "http",   "until",       "since",       "fail",    "broken",  "deadlock",   "#",
+        "slower", "not support", "unsupported", "corrupt", "regress", "JIRA",       "determinis"})
+    if (icontains(comment, word)) return true;
+  return false;
+}
+
+bool Context::reproducible() const {
+  if (!reproducible_) {
+    const std::string text = to_lower(input.text);
+    reproducible_ = text.find("cublas_workspace_config") != sv::npos || text.find("bitwise") != sv::npos ||
+                    text.find("reproducib") != sv::npos;
+    // Not of "nondeterministic", "non-deterministic".
+    for (auto at = text.find("determinis"); at != sv::npos && !*reproducible_;
+         at = text.find("determinis", at + 1)) {
+      const sv before = sv(text).substr(at - std::min<std::size_t>(at, 4), std::min<std::size_t>(at, 4));
+      reproducible_ = before.find("non") == sv::npos;
+    }
+    reproducible_ = *reproducible_ || text.find("nondeterministic_algo=0") != sv::npos;
+  }
+  return *reproducible_;
+}
+
+bool Context::other_network() const {
+  const auto* net = last("NCCL_NET");
+  if (net != nullptr && !iequals(net->value, "IB")) return true;
+  const auto* plugin = last("NCCL_NET_PLUGIN");
+  if (plugin != nullptr && !plugin->value.empty() && !iequals(plugin->value, "none")) return true;
+  return std::ranges::any_of(settings_, [](const Setting* one) {
+    return one->name.starts_with("FI_") || one->name.starts_with("OFI_NCCL_") ||
+           one->name.starts_with("NCCL_GPUDIRECTTCPX_") || one->name.starts_with("NCCL_FASTRAK_");
   });
 }
 

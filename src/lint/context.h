@@ -56,6 +56,12 @@ class Context {
   // Everything that says what a command's output is meant to be: comments above, the pipeline, targets of
   // redirects.
   std::string label_of(const parse::Command& command) const;
+  // A comment beside it names a reason: more than a word, or a ticket.
+  bool has_reason(const parse::Setting& setting) const;
+  // The run has to give the same bits each time: an algorithm that is fixed for that is no fault.
+  bool reproducible() const;
+  // The texts choose another network than NCCL's own RDMA (EFA, TCPX, FasTrak, another plugin).
+  bool other_network() const;
   std::vector<const parse::Command*> pipeline_of(const parse::Command& command) const;
 
   // Edits for --fix; nothing is added where the place is not plain text of the input.
@@ -70,6 +76,7 @@ class Context {
   const Options& options;
   std::optional<Version> nccl;  // from the options, else from NCCL_VERSION in the text
   Job job;
+  bool rccl = false;  // AMD's library: the same names, other defaults
   int suggestions =
       200;  // near names are looked for so many times: a dump of thousands of unknown names stays fast
 
@@ -81,6 +88,7 @@ class Context {
   parse::LineIndex lines_;
   std::vector<parse::Setting> of_conf_;
   std::vector<const parse::Setting*> settings_;
+  mutable std::optional<bool> reproducible_;
   std::map<std::string, const parse::Setting*, std::less<>> last_;
   std::map<int, std::string> comments_;  // by line
   std::map<int, bool> own_line_;

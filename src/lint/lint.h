@@ -27,6 +27,7 @@ struct Options {
   std::optional<int> nodes;
   std::optional<bool> peers;  // GPUs reach each other by NVLink, xGMI or P2P below a switch; false: none can
   std::optional<bool> rails;  // it has active RDMA rails
+  bool amd = false;           // its GPUs are AMD's: RCCL reads the variables
   std::optional<bool> needs_flush;  // a GPU before Hopper; false: all are newer and no C2C machine's
 };
 

@@ -66,11 +66,15 @@ void unknown(Context& context, const Setting& setting) {
   found.finding.severity = Severity::warn;
   found.finding.title = fmt::format("NCCL does not know {}", setting.name);
   found.finding.remedy = near ? fmt::format("did you mean {}?", *near) : "delete it";
+  if (context.rccl) {
+    found.finding.severity = Severity::info;
+    if (!near) found.finding.remedy = "delete it, unless RCCL knows it: its own names are not listed here";
+  }
   found.finding.action = "unset-" + setting.name;
 }
 
 void removed(Context& context, const Setting& setting, const Renamed& row) {
-  if (older(context.nccl, row.gone)) return;
+  if (older(context.nccl, row.gone) || (row.still_read && context.rccl)) return;
   const bool group = row.name == "NCCL_LAUNCH_MODE";
   const std::string word = row.still_read ? "deprecated" : "removed";
   Found& found = context.add("NCCL03", setting, row.now.empty() ? "unset" : std::string(row.now));

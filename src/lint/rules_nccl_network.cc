@@ -86,17 +86,6 @@ void hca_list(Context& context, const Setting& setting) {
 // --- NCCL11
 // ----------------------------------------------------------------------------------------------------
 
-bool other_network(const Context& context) {
-  const auto* net = context.last("NCCL_NET");
-  if (net != nullptr && !iequals(net->value, "IB")) return true;
-  const auto* plugin = context.last("NCCL_NET_PLUGIN");
-  if (plugin != nullptr && !plugin->value.empty() && !iequals(plugin->value, "none")) return true;
-  return std::ranges::any_of(context.settings(), [](const Setting* one) {
-    return one->name.starts_with("FI_") || one->name.starts_with("OFI_NCCL_") ||
-           one->name.starts_with("NCCL_GPUDIRECTTCPX_") || one->name.starts_with("NCCL_FASTRAK_");
-  });
-}
-
 void rdma_switch(Context& context, const Setting& setting) {
   if (setting.name != "NCCL_IB_DISABLE" || !setting.literal) return;
   const auto number = number_of(setting);
@@ -109,7 +98,7 @@ void rdma_switch(Context& context, const Setting& setting) {
     context.drop_idle(found, setting);
     return;
   }
-  if (!number || other_network(context)) return;
+  if (!number || context.other_network()) return;
   Found& found = context.add("NCCL11", setting, "unset");
   const bool single = context.job.nodes == 1 || context.options.rails == false;
   const bool certain = context.job.nodes.value_or(1) > 1 && context.options.rails == true;

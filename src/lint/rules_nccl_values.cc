@@ -39,10 +39,12 @@ void p2p_off(Context& context, const Setting& setting) {
   const auto& peers = context.options.peers;
   if (!peers) found.finding.severity = Severity::warn;
   if (peers == false) found.finding.severity = Severity::info;
-  found.finding.title = fmt::format("{}={} turns NVLink off as well", setting.name, setting.value);
+  found.finding.title = fmt::format("{}={} turns {} off as well", setting.name, setting.value,
+                                    context.rccl ? "xGMI" : "NVLink");
   found.finding.remedy =
-      "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS and the IOMMU first "
-      "(topotune check)";
+      context.rccl ? "unset it; if it hides a hang, look for ACS and the IOMMU first (topotune check)"
+                   : "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS "
+                     "and the IOMMU first (topotune check)";
   unset_action(found, context, setting);
 }
 
@@ -215,11 +217,13 @@ void forced_ll128(Context& context, const Setting& setting, const Selection& sel
 }
 
 // A positive list that leaves out something NCCL would choose by itself.
-std::string left_out(const Setting& setting, const Section& section, const std::optional<Version>& version) {
+std::string left_out(const Setting& setting, const Section& section, const std::optional<Version>& version,
+                     bool rccl) {
   std::string out;
   const auto legal = legal_tokens(setting.name);
   for (const auto& one : legal) {
-    if (!is_one_of(one.name, {"Tree", "Ring", "NVLS", "LL", "LL128", "Simple"}) || !accepted(&one, version))
+    if (!is_one_of(one.name, {"Tree", "Ring", "NVLS", "LL", "LL128", "Simple"}) || !accepted(&one, version) ||
+        (rccl && one.name == "NVLS"))
       continue;
     const bool there =
         std::ranges::any_of(section.tokens, [&](sv token) { return iequals(token, one.name); });
@@ -235,11 +239,12 @@ void pinned(Context& context, const Setting& setting, const Selection& selection
   const auto legal = legal_tokens(setting.name);
   const bool any =
       std::ranges::any_of(section.tokens, [&](sv token) { return find_token(legal, token) != nullptr; });
-  const std::string without =
-      section.negated ? std::string("what is listed") : left_out(setting, section, context.nccl);
+  const std::string without = section.negated ? std::string("what is listed")
+                                              : left_out(setting, section, context.nccl, context.rccl);
   if (!any || without.empty()) return;
   Found& found = context.add("NCCL06", setting, "unset");
-  if (section.negated) found.finding.severity = Severity::info;
+  const bool wanted = context.reproducible() || context.other_network() || context.has_reason(setting);
+  if (section.negated || wanted || context.rccl) found.finding.severity = Severity::info;
   found.finding.title = fmt::format("{} rules out {} for every message size", setting.name, without);
   found.finding.remedy = fmt::format("unset {}, or a tuner plugin that chooses by size", setting.name);
   unset_action(found, context, setting);
@@ -321,7 +326,7 @@ void levels(Context& context, const Setting& setting) {
 // ------------------------------------------------------------------------------------
 
 void flush_off(Context& context, const Setting& setting) {
-  if (setting.name != "NCCL_GDR_FLUSH_DISABLE" || number_of(setting) != 1) return;
+  if (setting.name != "NCCL_GDR_FLUSH_DISABLE" || number_of(setting) != 1 || context.rccl) return;
   Found& found = context.add("NCCL22", setting, "unset");
   const auto& needed = context.options.needs_flush;  // which GPU it is, the text does not tell
   if (!needed) found.finding.severity = Severity::warn;
@@ -345,23 +350,17 @@ constexpr Switch kSwitches[] = {
     {"NCCL_IB_PCI_RELAXED_ORDERING", 0, "slower DMA on many platforms"},
 };
 
-// A comment beside it that names a reason: more than a word, or a ticket.
-bool has_reason(const Context& context, const Setting& setting) {
-  const std::string comment = context.comments_at(setting.at.line);
-  for (const sv word : {"hang",   "bug",         "issue",       "ticket",  "because", "workaround", "crash",
-                        "http",   "until",       "since",       "fail",    "broken",  "deadlock",   "#",
-                        "slower", "not support", "unsupported", "corrupt", "regress", "JIRA"})
-    if (icontains(comment, word)) return true;
-  return false;
-}
-
 void debug_switch(Context& context, const Setting& setting) {
   const auto* row = std::ranges::find(kSwitches, setting.name, &Switch::name);
   if (row == std::end(kSwitches) || context.job.benchmark) return;
   if (number_of(setting) != row->value || !read_integer(setting.value).whole) return;
   if (setting.name == "NCCL_CUMEM_ENABLE" && context.mentions({"vllm"})) return;
+  // RCCL: no NVLS and no cuMem there, and no PXN is its default.
+  if (context.rccl && is_one_of(setting.name, {"NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_PXN_DISABLE"}))
+    return;
   Found& found = context.add("NCCL24", setting, "unset");
-  if (has_reason(context, setting)) found.finding.severity = Severity::info;
+  const bool order = setting.name == "NCCL_NVLS_ENABLE" && context.reproducible();
+  if (order || context.has_reason(setting)) found.finding.severity = Severity::info;
   found.finding.title = fmt::format("{}={} is a debugging switch", setting.name, setting.value);
   found.finding.impact = std::string(row->cost);
   unset_action(found, context, setting);
@@ -374,7 +373,8 @@ void channels(Context& context, const Setting& setting) {
   const auto number = number_of(setting);
   if (!number || *number <= 0 || (most && *number >= 16) || (least && *number < 32)) return;
   Found& found = context.add("NCCL27", setting, "unset");
-  const bool meant = context.mentions({"moe", "inference", "expert"}) || has_reason(context, setting);
+  const bool meant = context.rccl || context.reproducible() ||
+                     context.mentions({"moe", "inference", "expert"}) || context.has_reason(setting);
   if (meant || (most && *number > 8) || (least && *number == 32)) found.finding.severity = Severity::info;
   unset_action(found, context, setting);
 }

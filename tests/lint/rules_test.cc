@@ -107,6 +107,34 @@ TEST(Nccl05And06, NegatedAndMeasured) {
   EXPECT_EQ(ids("a.env", "NCCL_ALGO=allreduce:ring\n", "2.27"), "");
 }
 
+TEST(Nccl06, WhereItIsFixedOnPurposeItIsARemark) {
+  const std::string ring = "export NCCL_ALGO=Ring\n", run = "python pretrain.py";
+  EXPECT_EQ(ids("a.sh", ring + run + "\n"), "NCCL06:warn:1");
+  EXPECT_EQ(ids("a.sh", ring + run + " --deterministic-mode\n"), "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", ring + "export CUBLAS_WORKSPACE_CONFIG=:4096:8\n" + run + "\n"), "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", ring + "export NVTE_ALLOW_NONDETERMINISTIC_ALGO=0\n" + run + "\n"), "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", ring + "export NVTE_ALLOW_NONDETERMINISTIC_ALGO=1\n" + run + "\n"), "NCCL06:warn:1");
+  EXPECT_EQ(ids("a.sh", "export FI_PROVIDER=efa NCCL_PROTO=simple\n" + run + "\n"), "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", "# Tree hangs with this driver\n" + ring + run + "\n"), "NCCL06:info:2");
+  EXPECT_EQ(ids("a.sh", "export NCCL_FASTRAK_CTRL_DEV=eth0 NCCL_ALGO=Ring,Tree\n" + run + "\n"),
+            "NCCL06:info:1");
+  EXPECT_EQ(ids("a.sh", "export NCCL_NVLS_ENABLE=0 NCCL_MAX_NCHANNELS=1\n" + run + " --deterministic-mode\n"),
+            "NCCL24:info:1 NCCL03:info:1 NCCL27:info:1");
+}
+
+TEST(Rccl, HasDefaultsOfItsOwn) {
+  const std::string text =
+      "NCCL_PXN_DISABLE=1\nNCCL_NVLS_ENABLE=0\nNCCL_GDR_FLUSH_DISABLE=1\nNCCL_MIN_NCHANNELS=112\n"
+      "NCCL_AMDSMI_DISABLE=1\nNCCL_P2P_DISABLE=1\nNCCL_ALGO=Ring,Tree\n";
+  const auto amd = judged("a.env", "RCCL_MSCCL_ENABLE=0\n" + text);
+  EXPECT_EQ(amd->ids(), "NCCL27:info:5 NCCL01:info:6 NCCL02:warn:7");
+  EXPECT_THAT(amd->find("NCCL02")->finding.title, HasSubstr("xGMI"));
+  EXPECT_THAT(judged("a.env", text)->ids(), HasSubstr("NCCL22:warn"));
+  Options options;
+  options.amd = true;
+  EXPECT_EQ(judged("a.env", "NCCL_PXN_DISABLE=1\n", options)->ids(), "");
+}
+
 TEST(Nccl09, WithAndWithoutDevices) {
   EXPECT_EQ(ids("a.env", "NCCL_IB_HCA=^mlx5_2\n"), "NCCL09:info:1");
   Options options;
