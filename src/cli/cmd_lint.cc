@@ -65,20 +65,36 @@ bool tells_nothing(const parse::ConfigText& facts) {
   return !facts.diagnostics.empty() && facts.settings.empty() && facts.commands.empty();
 }
 
+// Why a text was not recognised, and how much of it may set something.
+std::string unread_text(std::string_view text) {
+  const auto head = text.substr(0, 4096);
+  if (std::ranges::any_of(
+          head, [](char c) { return static_cast<unsigned char>(c) < 32 && !is_space(c) && c != '\x1b'; }))
+    return "binary: not recognised as configuration text";
+  int named = 0;
+  for (const auto line : lines(text))
+    named += line.find("NCCL_") != std::string_view::npos || line.find("UCX_") != std::string_view::npos;
+  return fmt::format("not recognised as configuration text; {} of its lines name variables of NCCL or UCX",
+                     named);
+}
+
+// Of texts that tell nothing no rule was checked.
+void nothing_checked(model::Diagnosis& diagnosis) {
+  for (auto& rule : diagnosis.checked)
+    diagnosis.not_checked.push_back({std::move(rule), "nothing of the text was read"});
+  diagnosis.checked.clear();
+  std::ranges::sort(diagnosis.not_checked, {}, &model::NotChecked::rule);
+}
+
 void take_text(Session& session, const Globals& globals, const std::string& name, std::string text,
                std::optional<parse::ConfigKind> kind = {}) {
   if (!kind) kind = parse::config_kind_from(globals.kind);
   session.texts.push_back(std::move(text));
   auto input = lint::read_input(name, session.texts.back(), kind);
   if (!input) {
+    const std::string why = unread_text(session.texts.back());
     session.texts.pop_back();
-    return fail_input(session,
-                      Error{Errc::unrecognised,
-                            "binary: not recognised as configuration text",
-                            {},
-                            {},
-                            {},
-                            "--kind KIND says what it is"},
+    return fail_input(session, Error{Errc::unrecognised, why, {}, {}, {}, "--kind KIND says what it is"},
                       name);
   }
   for (const auto& diagnostic : input->facts.diagnostics) say(globals, name, diagnostic.at, diagnostic.text);
@@ -93,6 +109,11 @@ void take_file(Session& session, const Globals& globals, const std::string& name
   take_text(session, globals, name == "-" ? "stdin" : name, std::move(*text));
 }
 
+// A document shows configuration, but sets nothing.
+bool is_configuration(std::optional<parse::ConfigKind> kind) {
+  return kind && *kind != parse::ConfigKind::document;
+}
+
 // The files of a folder whose names say that they are configuration.
 void take_folder(Session& session, const Globals& globals, const std::string& folder) {
   std::vector<std::string> names;
@@ -102,7 +123,7 @@ void take_folder(Session& session, const Globals& globals, const std::string& fo
     const std::string base = at->path().filename();
     if (at->is_directory(error) && base.starts_with('.')) at.disable_recursion_pending();
     if (names.size() < kMaxFiles && at->is_regular_file(error) &&
-        (parse::config_kind_of_name(base) || base.ends_with(".env")))
+        (is_configuration(parse::config_kind_of_name(base)) || base.ends_with(".env")))
       names.push_back(at->path());
   }
   std::ranges::sort(names);
@@ -354,7 +375,8 @@ int lint_all(const LintOptions& options, const Globals& globals) {
                         {},
                         {},
                         {},
-                        "env, environ, shell, nccl-conf, ucx-conf, yaml, dockerfile, systemd, python"});
+                        "env, environ, shell, nccl-conf, ucx-conf, yaml, dockerfile, systemd, python, "
+                        "document, notebook, lua"});
   Session session;
   lint::Options known = options_of(options, globals);
   if (options.pid > 0) take_process(session, globals, options.pid);
@@ -376,6 +398,8 @@ int lint_all(const LintOptions& options, const Globals& globals) {
   const bool fixes = options.fix || options.in_place;
   const int fixed = fixes ? fix(session, found, options, globals) : kOk;
   auto diagnosis = found.take_diagnosis();
+  if (std::ranges::all_of(session.inputs, [](const auto& input) { return tells_nothing(input.facts); }))
+    nothing_checked(diagnosis);
   const int written = fixes ? fixed : write_findings(session, diagnosis, options, globals);
   return written == kOk ? status_of(diagnosis, options, session.failed) : written;
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "checks/mutation.h"
 #include "checks/rule.h"
 #include "lint/context.h"
+#include "lint/scan_notebook.h"
 #include "lint/scan_yaml.h"
 
 namespace topotune::lint {
@@ -76,6 +78,28 @@ void run_rules(Context& context) {
   check_containers(context);
 }
 
+parse::ConfigText scan(parse::ConfigKind kind, std::string_view text);
+
+// Each block is a text of its own; what it would include is not there.
+parse::ConfigText scan_blocks(std::string_view text) {
+  parse::ConfigText out = parse::scan_document(text);
+  const auto blocks = std::exchange(out.embedded, {});
+  for (const auto& block : blocks) {
+    if (block.kind == parse::ConfigKind::document) continue;
+    parse::ConfigText inner = scan(block.kind, block.text);
+    inner.includes.clear();
+    if (block.scope == "?") inner.diagnostics.clear();
+    parse::append_config(out, std::move(inner), block.at, fmt::format("block of line {}", block.at.line));
+  }
+  return out;
+}
+
+parse::ConfigText scan(parse::ConfigKind kind, std::string_view text) {
+  if (kind == parse::ConfigKind::yaml) return scan_yaml(text);
+  if (kind == parse::ConfigKind::notebook) return scan_notebook(text);
+  return kind == parse::ConfigKind::document ? scan_blocks(text) : parse::scan_config(kind, text);
+}
+
 // What a template fills in later is no value, and that it was not judged is said.
 void mark_placeholders(parse::ConfigText& facts) {
   for (auto& one : facts.settings) {
@@ -98,7 +122,7 @@ std::optional<Input> read_input(std::string name, std::string_view text,
   out.name = std::move(name);
   out.kind = *kind;
   out.text = text;
-  out.facts = *kind == parse::ConfigKind::yaml ? scan_yaml(text) : parse::scan_config(*kind, text);
+  out.facts = scan(*kind, text);
   mark_placeholders(out.facts);
   return out;
 }

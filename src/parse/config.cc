@@ -10,15 +10,18 @@ namespace topotune::parse {
 
 namespace {
 
-constexpr std::array<std::pair<ConfigKind, const char*>, 9> kKinds{{{ConfigKind::env, "env"},
-                                                                    {ConfigKind::environ, "environ"},
-                                                                    {ConfigKind::shell, "shell"},
-                                                                    {ConfigKind::nccl_conf, "nccl-conf"},
-                                                                    {ConfigKind::ucx_conf, "ucx-conf"},
-                                                                    {ConfigKind::yaml, "yaml"},
-                                                                    {ConfigKind::dockerfile, "dockerfile"},
-                                                                    {ConfigKind::systemd, "systemd"},
-                                                                    {ConfigKind::python, "python"}}};
+constexpr std::array<std::pair<ConfigKind, const char*>, 12> kKinds{{{ConfigKind::env, "env"},
+                                                                     {ConfigKind::environ, "environ"},
+                                                                     {ConfigKind::shell, "shell"},
+                                                                     {ConfigKind::nccl_conf, "nccl-conf"},
+                                                                     {ConfigKind::ucx_conf, "ucx-conf"},
+                                                                     {ConfigKind::yaml, "yaml"},
+                                                                     {ConfigKind::dockerfile, "dockerfile"},
+                                                                     {ConfigKind::systemd, "systemd"},
+                                                                     {ConfigKind::python, "python"},
+                                                                     {ConfigKind::document, "document"},
+                                                                     {ConfigKind::notebook, "notebook"},
+                                                                     {ConfigKind::lua, "lua"}}};
 
 bool ends(std::string_view text, std::initializer_list<std::string_view> tails) {
   return std::ranges::any_of(tails, [&](auto tail) { return text.ends_with(tail); });
@@ -31,14 +34,33 @@ std::optional<ConfigKind> kind_of_name(std::string_view path) {
   if (name == "ucx.conf" || name.ends_with("ucx.conf")) return ConfigKind::ucx_conf;
   if (name.starts_with("dockerfile") || name.starts_with("containerfile") || name.ends_with(".dockerfile"))
     return ConfigKind::dockerfile;
+  if (ends(name, {".md", ".mdx", ".markdown", ".rst", ".qmd", ".rmd", ".adoc", ".asciidoc"}))
+    return ConfigKind::document;
+  if (name.ends_with(".ipynb")) return ConfigKind::notebook;
+  if (name.ends_with(".lua")) return ConfigKind::lua;
   if (ends(name, {".py", ".pyw"})) return ConfigKind::python;
   if (ends(name, {".yaml", ".yml", ".json"})) return ConfigKind::yaml;
   if (ends(name, {".service", ".socket", ".timer", ".slice"})) return ConfigKind::systemd;
-  if (ends(name,
-           {".sh", ".bash", ".zsh", ".ksh", ".csh", ".sbatch", ".slurm", ".sub", ".job", ".pbs", ".lsf"}))
+  if (ends(name, {".sh", ".bash", ".zsh", ".ksh", ".csh", ".fish", ".ps1", ".sbatch", ".slurm", ".sub",
+                  ".job", ".pbs", ".lsf"}))
     return ConfigKind::shell;
   if (name == "environ") return ConfigKind::environ;
   return std::nullopt;
+}
+
+// Languages that set variables in ways that nothing here reads, and what programs print.
+bool is_foreign(std::string_view path) {
+  const std::string name = to_lower(base_name(path));
+  const auto dot = name.rfind('.');
+  static constexpr auto kEnds = std::to_array<std::string_view>(
+      {"tf",  "tfvars",   "hcl",    "mk",    "mak",   "am",  "ac",    "m4",   "cmake", "c",    "cc",    "cpp",
+       "cxx", "h",        "hh",     "hpp",   "cu",    "cuh", "hip",   "go",   "rs",    "java", "js",    "mjs",
+       "ts",  "tsx",      "rb",     "pl",    "pm",    "jl",  "r",     "nix",  "toml",  "xml",  "html",  "htm",
+       "css", "groovy",   "gradle", "scala", "kt",    "cs",  "swift", "php",  "sql",   "diff", "patch", "csv",
+       "tsv", "makefile", "tex",    "svg",   "proto", "bat", "cmd",   "doxy", "log",   "out",  "err"});
+  return name == "makefile" || name == "gnumakefile" || name == "cmakelists.txt" || name == "jenkinsfile" ||
+         (dot != std::string::npos &&
+          std::ranges::find(kEnds, std::string_view(name).substr(dot + 1)) != kEnds.end());
 }
 
 bool is_assignment(std::string_view line) {
@@ -55,7 +77,8 @@ bool has_command(std::string_view line) {
 }
 
 struct Looks {
-  int assignments = 0, others = 0, systemd = 0, docker = 0, yaml = 0, python = 0, ucx = 0, sections = 0;
+  int assignments = 0, others = 0, systemd = 0, docker = 0, yaml = 0, python = 0, ucx = 0, sections = 0,
+      fences = 0;
 };
 
 void look(std::string_view line, Looks& looks) {
@@ -71,10 +94,12 @@ void look(std::string_view line, Looks& looks) {
     looks.python += line.starts_with(word);
   looks.sections += line.starts_with('[') && line.ends_with(']') && line.find(' ') == sv::npos;
   looks.ucx += line.starts_with("UCX_");
+  looks.fences += line.starts_with("```");
   ++(has_command(line) ? looks.others : looks.assignments);
 }
 
-std::optional<ConfigKind> kind_of_text(std::string_view text) {
+// `plain`: a text file, which is more often a result or prose than a script.
+std::optional<ConfigKind> kind_of_text(std::string_view text, bool plain) {
   Looks looks;
   int seen = 0;
   std::string_view rest = text.substr(0, 1 << 16);
@@ -84,6 +109,7 @@ std::optional<ConfigKind> kind_of_text(std::string_view text) {
     look(line, looks);
     if (++seen == 400) break;
   }
+  if (looks.fences >= 2) return ConfigKind::document;
   if (looks.systemd >= 2) return ConfigKind::systemd;
   if (looks.docker >= 2 && looks.docker >= looks.python) return ConfigKind::dockerfile;
   if (looks.yaml >= 2) return ConfigKind::yaml;
@@ -91,7 +117,8 @@ std::optional<ConfigKind> kind_of_text(std::string_view text) {
   if (looks.sections > 0 && looks.ucx > 0 && looks.ucx + looks.sections >= looks.others)
     return ConfigKind::ucx_conf;
   if (text.starts_with('{')) return ConfigKind::yaml;
-  return looks.others == 0 ? ConfigKind::env : ConfigKind::shell;
+  if (looks.others == 0) return ConfigKind::env;
+  return plain && looks.assignments * 4 < looks.others ? std::nullopt : std::optional(ConfigKind::shell);
 }
 
 bool is_binary(std::string_view text) {
@@ -131,11 +158,12 @@ std::optional<ConfigKind> recognise_config(std::string_view file_name, std::stri
   if (const auto kind = kind_of_name(file_name)) return kind;
   const std::string_view first = text.substr(0, text.find('\n'));
   if (first.starts_with("#!")) return icontains(first, "python") ? ConfigKind::python : ConfigKind::shell;
+  if (is_foreign(file_name)) return std::nullopt;
   const std::string name = to_lower(base_name(file_name));
   if (name.ends_with(".env") || name.starts_with(".env") || name.starts_with("env.") ||
       name == ".deepspeed_env")
     return ConfigKind::env;
-  return kind_of_text(text);
+  return kind_of_text(text, name.ends_with(".txt"));
 }
 
 LineIndex::LineIndex(std::string_view text) : starts_{0}, size_(text.size()) {
@@ -199,42 +227,46 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 
 namespace {
 
-Place moved(Place inner, Place at) {
-  return {at.line + inner.line - 1, inner.line == 1 ? at.column + inner.column - 1 : inner.column};
-}
-
 template <class T>
 void take(std::vector<T>& into, std::vector<T>& from) {
   into.insert(into.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-void move_places(ConfigText& text, Place at) {
+void move_places(ConfigText& text, const std::function<Place(Place)>& place) {
   for (auto& one : text.settings) {
-    one.at = moved(one.at, at);
+    one.at = place(one.at);
     one.whole = one.name_span = one.value_span = std::nullopt;
-    if (one.replaced_at) *one.replaced_at += at.line - 1;
-    if (one.late != Late::no) one.late_line += at.line - 1;
+    if (one.replaced_at) one.replaced_at = place({*one.replaced_at, 1}).line;
+    if (one.late != Late::no) one.late_line = place({one.late_line, 1}).line;
   }
   for (auto& one : text.commands) {
-    one.at = moved(one.at, at);
+    one.at = place(one.at);
     std::ranges::fill(one.word_spans, Span{});
   }
-  for (auto& one : text.loops) one.at = moved(one.at, at);
-  for (auto& one : text.comments) one.line += at.line - 1;
-  for (auto& one : text.embedded) one.at = moved(one.at, at);
-  for (auto& one : text.shared_memory) one.at = moved(one.at, at);
-  for (auto& one : text.alerts) one.at = moved(one.at, at);
-  for (auto& one : text.conf_lines) one.at = moved(one.at, at);
-  for (auto& one : text.masks) one.at = moved(one.at, at);
-  for (auto& one : text.loaders) one.at = moved(one.at, at);
-  for (auto& one : text.includes) one.at = moved(one.at, at);
-  for (auto& one : text.diagnostics) one.at = moved(one.at, at);
+  for (auto& one : text.loops) one.at = place(one.at);
+  for (auto& one : text.comments) one.line = place({one.line, 1}).line;
+  for (auto& one : text.embedded) one.at = place(one.at);
+  for (auto& one : text.shared_memory) one.at = place(one.at);
+  for (auto& one : text.alerts) one.at = place(one.at);
+  for (auto& one : text.conf_lines) one.at = place(one.at);
+  for (auto& one : text.masks) one.at = place(one.at);
+  for (auto& one : text.loaders) one.at = place(one.at);
+  for (auto& one : text.includes) one.at = place(one.at);
+  for (auto& one : text.diagnostics) one.at = place(one.at);
 }
 
 }  // namespace
 
 void append_config(ConfigText& into, ConfigText from, Place at, const std::string& scope) {
-  move_places(from, at);
+  const auto place = [at](Place inner) -> Place {
+    return {at.line + inner.line - 1, inner.line == 1 ? at.column + inner.column - 1 : inner.column};
+  };
+  append_config(into, std::move(from), place, scope);
+}
+
+void append_config(ConfigText& into, ConfigText from, const std::function<Place(Place)>& place,
+                   const std::string& scope) {
+  move_places(from, place);
   const int loops = static_cast<int>(into.loops.size());
   const int pipelines = into.commands.empty() ? 0 : into.commands.back().pipeline + 1;
   for (auto& one : from.commands) {
@@ -283,7 +315,11 @@ ConfigText scan_one(ConfigKind kind, std::string_view text) {
       return scan_systemd(text);
     case ConfigKind::python:
       return scan_python(text);
+    case ConfigKind::lua:
+      return scan_lua(text);
     case ConfigKind::yaml:
+    case ConfigKind::document:
+    case ConfigKind::notebook:
       break;
   }
   return {};

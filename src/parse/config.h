@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,11 +14,25 @@
 namespace topotune::parse {
 
 // The kinds of text that carry configuration. `environ` is /proc/PID/environ (NUL between entries).
-enum class ConfigKind { env, environ, shell, nccl_conf, ucx_conf, yaml, dockerfile, systemd, python };
+enum class ConfigKind {
+  env,
+  environ,
+  shell,
+  nccl_conf,
+  ucx_conf,
+  yaml,
+  dockerfile,
+  systemd,
+  python,
+  document,  // prose with blocks of the others
+  notebook,
+  lua  // modules of Lmod
+};
 const char* name_of(ConfigKind kind);  // "env", "environ", "shell", "nccl-conf", ...
 std::optional<ConfigKind> config_kind_from(std::string_view name);
 
-// From the file's name where that decides (nccl.conf, *.py, Dockerfile), else from the text. Nothing: binary.
+// From the file's name where that decides (nccl.conf, *.py, Dockerfile), else from the text. Nothing: binary,
+// or a language that is not read here.
 std::optional<ConfigKind> recognise_config(std::string_view file_name, std::string_view text);
 
 // From the file's name alone; nothing where the name does not tell.
@@ -181,13 +196,19 @@ ConfigText scan_ucx_conf(std::string_view text);
 ConfigText scan_dockerfile(std::string_view text);
 ConfigText scan_systemd(std::string_view text);
 ConfigText scan_python(std::string_view text);
+ConfigText scan_lua(std::string_view text);
+// The blocks of a document as `embedded`, not read yet; scope "?": nothing says what the block is.
+ConfigText scan_document(std::string_view text);
 
-// Any of the above, embedded texts included. YAML is read elsewhere (lint/scan_yaml.h); here it gives
-// nothing.
+// Any of the above, embedded texts included. YAML, notebooks and documents are read elsewhere
+// (lint/scan_yaml.h, lint/lint.cc); here they give nothing.
 ConfigText scan_config(ConfigKind kind, std::string_view text);
 
 // Appends `from`, read from a text whose first byte stands at `at` of `into`'s; spans of `from` are dropped.
 void append_config(ConfigText& into, ConfigText from, Place at, const std::string& scope);
+// The same where `place` says which place of `into` one of `from` has.
+void append_config(ConfigText& into, ConfigText from, const std::function<Place(Place)>& place,
+                   const std::string& scope);
 
 // Line numbers of offsets in one text.
 class LineIndex {

@@ -139,6 +139,29 @@ void setenv_csh(State& state, const std::vector<Word>& list, int block) {
   publish(state, setting_of(state, one, block, ""), block);
 }
 
+// PowerShell: $env:NAME = "value", with or without blanks.
+void setenv_powershell(State& state, const std::vector<Word>& list, int block) {
+  const sv first = sv(list[0].text).substr(5);
+  const auto equals = first.find('=');
+  const bool apart = equals == sv::npos && list.size() > 2 && list[1].text == "=";
+  const std::string name(first.substr(0, equals));
+  if (!is_variable_name(name) || (equals == sv::npos && !apart)) return;
+  Assigned one;
+  one.name = name;
+  one.value = apart ? list[2].text : std::string(first.substr(equals + 1));
+  one.known = one.value.find('$') == sv::npos;
+  one.at = state.place(list[0].span.begin);
+  if (apart) one.value_span = list[2].span;
+  publish(state, setting_of(state, one, block, ""), block);
+}
+
+// fish: set -gx NAME VALUE. In other shells `set -x` takes no name.
+bool is_fish_export(sv option) {
+  if (option == "--export") return true;
+  return option.size() > 1 && option[0] == '-' && option[1] != '-' && option.find('x') != sv::npos &&
+         option.find_first_not_of("xgUlf", 1) == sv::npos;
+}
+
 // Takes the command if it is about variables of the shell itself.
 bool shell_builtin(State& state, const std::vector<Word>& list, int block) {
   const sv verb = list[0].text;
@@ -152,6 +175,14 @@ bool shell_builtin(State& state, const std::vector<Word>& list, int block) {
   }
   if (verb == "setenv" || verb == "pushenv") {
     setenv_csh(state, list, block);
+    return true;
+  }
+  if (verb == "set" && list.size() > 2 && is_fish_export(list[1].text) && is_variable_name(list[2].text)) {
+    setenv_csh(state, {list.begin() + 1, list.end()}, block);
+    return true;
+  }
+  if (verb.starts_with("$env:")) {
+    setenv_powershell(state, list, block);
     return true;
   }
   if (verb == "set" && list.size() > 1) {

@@ -41,6 +41,11 @@ RUN: printf '\177ELF\001\002\003\000\000\001\002\003\004\005\006\007' > $TMP/x; 
 STATUS: 3
 STDERR: binary
 
+NAME: a language that is not read is not "ok"
+RUN: cd $TMP && printf 'export NCCL_ALGO := foo\nrun:\n' > Makefile && topotune lint Makefile
+STATUS: 3
+STDERR: 1 of its lines name variables of NCCL
+
 NAME: a broken text is said with its line and the rest is read
 RUN: printf '#!/bin/sh\necho "open\nexport NCCL_IB_TIMEOUT=1800\n' > $TMP/a.sh; topotune lint $TMP/a.sh
 STATUS: 2
@@ -98,3 +103,4 @@ NAME: YAML of which nothing can be read is not "ok"
 RUN: head -c 200000 /dev/zero | tr '\0' '[' > $TMP/x.yaml; topotune lint $TMP/x.yaml
 STATUS: 3
 STDERR: x.yaml:1
+EXPECT: unknown

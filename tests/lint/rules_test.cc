@@ -414,6 +414,62 @@ TEST(Fix, ABodyKeepsAStatement) {
   EXPECT_EQ(fixed("a.sh", "echo a\nexport NCCL_NVLINK_DISABLE=0\necho b\n"), "echo a\necho b\n");
 }
 
+// --- kinds of text
+
+TEST(Kinds, ADocumentIsItsBlocks) {
+  const std::string text =
+      "# How to\nIt's `NCCL_ALGO=Ring` that is slow; don't use it. NCCL_ALGO=foo is wrong.\n"
+      "- `all_reduce_perf` is in the image\n\n```bash\nexport NCCL_IB_TIMEOUT=1800\n```\n"
+      "```{python}\nimport os\nos.environ['NCCL_BUFFSIZE'] = '4M'\n```\n"
+      "~~~yaml\nenv:\n  NCCL_IB_TC: on\n~~~\n```console\n$ export NCCL_IB_SL=x \\\n    "
+      "NCCL_IB_QPS_PER_CONNECTION=y\n"
+      "NCCL_CROSS_NIC=z\n```\n```go\nos.Setenv(\"NCCL_IB_TC\", \"x\")\n```\n";
+  const auto guide = judged("README.md", text);
+  EXPECT_EQ(guide->ids(), "NCCL23:error:6 NCCL26:error:10 NCCL26:error:14 NCCL26:error:17 NCCL26:error:18");
+  EXPECT_TRUE(guide->inputs.at(0).facts.diagnostics.empty());
+  EXPECT_EQ(guide->fixed(), text);
+  EXPECT_EQ(ids("", text), guide->ids()) << "known by its fences";
+  EXPECT_EQ(
+      ids("a.rst",
+          "It's\n\n.. code-block:: bash\n   :linenos:\n\n   export NCCL_IB_TIMEOUT=99\n\nNCCL_ALGO=x\n"),
+      "NCCL23:error:6");
+  EXPECT_EQ(ids("a.adoc", "[source,bash]\n----\nexport NCCL_IB_TIMEOUT=99\n----\nNCCL_ALGO=x\n"),
+            "NCCL23:error:3");
+}
+
+TEST(Kinds, EachBlockIsATextOfItsOwn) {
+  EXPECT_EQ(ids("a.md", "```sh\nexport NCCL_IB_TC=4M\n```\n```sh\nexport NCCL_IB_TC=4\n```\n"),
+            "NCCL26:error:2");
+  const auto open = judged("a.md", "```\nIt's open\n```\n```sh\nexport NCCL_IB_TC=x\n```\n");
+  EXPECT_EQ(open->ids(), "NCCL26:error:5");
+  EXPECT_TRUE(open->inputs.at(0).facts.diagnostics.empty());
+}
+
+TEST(Kinds, NotebooksFishPowerShellAndModules) {
+  EXPECT_EQ(ids("a.ipynb",
+                "{\"cells\": [{\"cell_type\": \"markdown\", \"source\": [\"NCCL_ALGO=x\"]},\n "
+                "{\"cell_type\": \"code\", "
+                "\"source\": [\n\"import os\\n\",\n\"os.environ['NCCL_IB_TIMEOUT'] = '1800'\\n\",\n"
+                "\"!NCCL_BUFFSIZE=4M torchrun x.py\\n\",\n\"%env NCCL_IB_TC=x\"\n]}]}\n"),
+            "NCCL23:error:4 NCCL26:error:5 NCCL26:error:6");
+  EXPECT_EQ(ids("a.fish", "set -gx NCCL_IB_TIMEOUT 1800\nset -x\ntorchrun t.py\n"), "NCCL23:error:1");
+  EXPECT_EQ(ids("a.ps1", "$env:NCCL_IB_TIMEOUT = \"1800\"\n$env:NCCL_IB_TC=\"x\"\n"),
+            "NCCL23:error:1 NCCL26:error:2");
+  EXPECT_EQ(ids("2.27.lua",
+                "-- NCCL_ALGO\nlocal v = \"2\"\nsetenv(\"NCCL_IB_TIMEOUT\", \"1800\")\n"
+                "  pushenv(\"NCCL_IB_TC\",\"x\") -- why\nsetenv(\"NCCL_IB_SL\", level)\n"),
+            "NCCL23:error:3 NCCL26:error:4");
+}
+
+TEST(Kinds, WhatIsNotReadIsNotRecognised) {
+  for (const char* name : {"Makefile", "x.Makefile", "main.tf", "train.log", "slurm-1.out", "CMakeLists.txt"})
+    EXPECT_EQ(parse::recognise_config(name, "export NCCL_ALGO := Ring\n"), std::nullopt) << name;
+  EXPECT_EQ(parse::recognise_config("a.txt", "The job is slow.\nIt runs on four nodes.\n"), std::nullopt);
+  EXPECT_EQ(parse::recognise_config("a.txt", "module load x\nexport A=1\ntorchrun x\n"),
+            parse::ConfigKind::shell);
+  EXPECT_EQ(parse::recognise_config("a.log", "#!/bin/sh\nrun\n"), parse::ConfigKind::shell);
+}
+
 // --- texts that are right, though they look like a fault
 
 TEST(SystemLibraries, TheLinkOfADevelopmentPackageOverwritesNothing) {
