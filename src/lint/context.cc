@@ -248,6 +248,7 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     comments_[comment.line] += comment.text + " ";
     own_line_[comment.line] = comment.own_line;
   }
+  if (input.kind == ConfigKind::document) job.nodes.reset();  // each block has its own
   if (options.nodes) job.nodes = options.nodes;
   rccl = options.amd ||
          std::ranges::any_of(settings_,
@@ -343,9 +344,9 @@ bool Context::mentions(std::initializer_list<sv> words) const {
 bool Context::has_reason(const Setting& setting) const {
   const std::string comment = comments_at(setting.at.line);
   for (const sv word :
-       {"hang",   "bug",         "issue",       "ticket",  "because", "workaround", "crash",
-        "http",   "until",       "since",       "fail",    "broken",  "deadlock",   "#",
-        "slower", "not support", "unsupported", "corrupt", "regress", "JIRA",       "determinis"})
+       {"hang",        "bug",     "issue",   "ticket", "because",    "workaround", "crash",  "http",
+        "until",       "since",   "fail",    "broken", "deadlock",   "#",          "slower", "not support",
+        "unsupported", "corrupt", "regress", "JIRA",   "determinis", "memory",     "avoid",  "prevent"})
     if (icontains(comment, word)) return true;
   return false;
 }

@@ -89,6 +89,7 @@ parse::ConfigText scan_blocks(std::string_view text) {
     parse::ConfigText inner = scan(block.kind, block.text);
     inner.includes.clear();
     if (block.scope == "?") inner.diagnostics.clear();
+    for (auto& one : inner.settings) one.replaced_by.reset();  // alternatives stand below each other
     parse::append_config(out, std::move(inner), block.at, fmt::format("block of line {}", block.at.line));
   }
   return out;

@@ -474,7 +474,7 @@ void set_late(Context& context, const Setting& setting, int last_group) {
 
 // The text says that it is there to look for a fault.
 bool for_diagnosis(const Context& context, const Setting& setting) {
-  if (context.job.benchmark) return true;
+  if (context.job.benchmark || context.input.kind == ConfigKind::document) return true;
   std::string words = context.comments_at(setting.at.line);
   for (const auto& comment : context.input.facts.comments) {
     if (comment.line > 5) break;

@@ -1,6 +1,8 @@
 #include "lint/scan_yaml.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "lint/yaml_tree.h"
@@ -21,6 +23,13 @@ using sv = std::string_view;
 constexpr int kMaxSteps = 2'000'000;
 constexpr int kMaxDepth = 64;
 
+bool concerns(sv name) {
+  return std::ranges::any_of(
+             std::initializer_list<sv>{"NCCL_", "UCX_", "OMPI_MCA_", "TORCH_NCCL_"},
+             [&](sv prefix) { return name.size() > prefix.size() && name.starts_with(prefix); }) &&
+         parse::is_variable_name(name);
+}
+
 class Walker {
  public:
   Walker(sv text, ConfigText& out) : text_(text), lines_(text), out_(out) {}
@@ -28,13 +37,20 @@ class Walker {
   void walk(const YamlNode& node, const std::string& scope, int depth) {
     if (depth > kMaxDepth || ++steps_ > kMaxSteps) return;
     if (node.kind == YamlNode::sequence)
-      for (const auto* item : node.items) walk(*item, scope, depth + 1);
+      for (const auto* item : node.items) {
+        if (item->kind == YamlNode::scalar && concerns(sv(item->text).substr(0, item->text.find('='))) &&
+            !added_.contains(item))
+          listed(*item, scope);
+        walk(*item, scope, depth + 1);
+      }
     if (node.kind != YamlNode::map) return;
     const std::string inner = scope_of(node, scope);
     alert(node);
     compose_memory(node, inner);
     pod_memory(node);
-    commands(node, inner);
+    commands(node);
+    written_file(node);
+    pair(node, inner);
     for (const auto& [key, value] : node.entries) entry(*key, *value, inner, depth);
   }
 
@@ -49,6 +65,8 @@ class Walker {
     if (is_environment(name)) environment(value, scope, depth);
     if (name == "data" && value.kind == YamlNode::map) config_map(value);
     if (name == "env_file") includes(value);
+    if (value.kind == YamlNode::scalar && concerns(name) && !added_.contains(&key))
+      add(key, value, scope, std::nullopt);
     if (name == "<<") return merged(value, scope, depth);
     // The name of a service or job is the scope of what is below it.
     walk(value,
@@ -72,9 +90,41 @@ class Walker {
     for (const auto& [key, value] : node.entries) {
       if (key->text == "<<")
         environment(*value, scope, depth + 1);
-      else if (value->kind == YamlNode::scalar || value->kind == YamlNode::null)
+      else if (value->kind == YamlNode::scalar)  // null: not set, or taken from the host
         add(*key, *value, scope, std::nullopt);
     }
+  }
+
+  // Keys are written in any case: Name, EntryPoint, userData.
+  static const YamlNode* find(const YamlNode& node, sv key) {
+    for (const auto& [name, value] : node.entries)
+      if (name->kind == YamlNode::scalar && iequals(name->text, key)) return value;
+    return nullptr;
+  }
+
+  // {name: NCCL_X, value: V} wherever it stands.
+  void pair(const YamlNode& node, const std::string& scope) {
+    const YamlNode* name = find(node, "name");
+    const YamlNode* value = find(node, "value");
+    if (name == nullptr || value == nullptr || name->kind != YamlNode::scalar ||
+        value->kind != YamlNode::scalar)
+      return;
+    if (concerns(name->text) && !added_.contains(name)) add(*name, *value, scope, std::nullopt);
+  }
+
+  // {path: FILE, content: TEXT} of cloud-init, Ansible and their kin.
+  void written_file(const YamlNode& node) {
+    const YamlNode *path = nullptr, *content = nullptr;
+    for (const sv key : {"path", "dest"})
+      if (path == nullptr) path = node.find(key);
+    for (const sv key : {"content", "line", "block"})
+      if (content == nullptr) content = node.find(key);
+    if (path == nullptr || content == nullptr || content->kind != YamlNode::scalar || ++steps_ > kMaxSteps)
+      return;
+    auto kind = parse::config_kind_of_name(path->text);
+    if (!kind && parse::recognise_config(path->text, content->text) == ConfigKind::env)
+      kind = ConfigKind::env;
+    if (kind && *kind != ConfigKind::yaml) embed(*kind, *content);
   }
 
   // - name: N            - "N=value"
@@ -82,15 +132,17 @@ class Walker {
   void listed(const YamlNode& item, const std::string& scope) {
     if (++steps_ > kMaxSteps) return;
     if (item.kind == YamlNode::map) {
-      const YamlNode* name = item.find("name");
-      const YamlNode* value = item.find("value");
-      if (name != nullptr && value != nullptr && name->kind == YamlNode::scalar)
+      const YamlNode* name = find(item, "name");
+      const YamlNode* value = find(item, "value");
+      if (name != nullptr && value != nullptr && name->kind == YamlNode::scalar &&
+          value->kind != YamlNode::null)
         add(*name, *value, scope, item_lines(item, *value));
       return;
     }
     if (item.kind != YamlNode::scalar) return;
     const auto equals = item.text.find('=');
     if (equals == std::string::npos || !parse::is_variable_name(sv(item.text).substr(0, equals))) return;
+    added_.insert(&item);
     Setting one;
     one.name = item.text.substr(0, equals);
     one.value = item.text.substr(equals + 1);
@@ -109,6 +161,7 @@ class Walker {
 
   void add(const YamlNode& name, const YamlNode& value, const std::string& scope, std::optional<Span> whole) {
     if (!parse::is_variable_name(name.text)) return;
+    added_.insert(&name);
     Setting one;
     one.name = name.text;
     one.value = value.text;
@@ -140,18 +193,10 @@ class Walker {
   // --- files and scripts inside
   // --------------------------------------------------------------------------------
 
-  Place script_place(const YamlNode& node) const {
-    const std::size_t at = offset(node.at);
-    const char c = at < text_.size() ? text_[at] : '\0';
-    if (c == '|' || c == '>') return {node.at.line + 1, 1};
-    return {node.at.line, node.at.column + (node.quoted ? 1 : 0)};
-  }
-
   void config_map(const YamlNode& node) {
     for (const auto& [key, value] : node.entries) {
       if (value->kind != YamlNode::scalar || ++steps_ > kMaxSteps) continue;
-      if (key->text.starts_with("NCCL_") || key->text.starts_with("UCX_"))
-        add(*key, *value, "", std::nullopt);
+      if (concerns(key->text)) add(*key, *value, "", std::nullopt);
       const bool file = key->text.find('.') != std::string::npos;
       const auto kind = file ? parse::recognise_config(key->text, value->text) : std::nullopt;
       if (kind && *kind != ConfigKind::yaml) embed(*kind, *value);
@@ -161,8 +206,67 @@ class Walker {
   void embed(ConfigKind kind, const YamlNode& node) {
     bytes_ += node.text.size();
     if (bytes_ > 4 * text_.size() + 65536) return;  // aliases may name one text again and again
-    parse::append_config(out_, parse::scan_config(kind, node.text), script_place(node), "");
+    const std::size_t settings = out_.settings.size(), commands = out_.commands.size();
+    const std::size_t at = offset(node.at);
+    const char style = at < text_.size() ? text_[at] : '\0';
+    read_.emplace_back(node.at.line,
+                       node.at.line + static_cast<int>(std::ranges::count(node.text, '\n')) + 1);
+    if (style == '|') {
+      parse::append_config(out_, parse::scan_config(kind, node.text), {node.at.line + 1, 1}, "");
+      return;
+    }
+    // Lines were folded, or line ends written as escapes: each thing is looked for behind the node's
+    // beginning.
+    const Place begin{node.at.line, node.at.column + (node.quoted ? 1 : 0)};
+    parse::append_config(
+        out_, parse::scan_config(kind, node.text), [begin](Place) { return begin; }, "");
+    std::size_t setting_cursor = at, command_cursor = at;
+    for (std::size_t n = settings; n < out_.settings.size(); ++n)
+      locate(out_.settings[n].at, out_.settings[n].name, setting_cursor);
+    for (std::size_t n = commands; n < out_.commands.size(); ++n)
+      if (!out_.commands[n].words.empty()) locate(out_.commands[n].at, out_.commands[n].words[0], command_cursor);
   }
+
+  // The next place of the word at or behind the cursor, near it.
+  void locate(Place& place, const std::string& word, std::size_t& cursor) {
+    constexpr std::size_t kNear = 4096;
+    const auto found = text_.substr(cursor, kNear).find(word);
+    if (word.empty() || found == sv::npos) return;
+    place = lines_.place(cursor + found);
+    cursor += found + 1;
+    read_.back().second = std::max(read_.back().second, place.line);
+  }
+
+ public:
+  // Names of variables that stand where nothing of the above looks.
+  void say_unread() {
+    std::set<sv> known(out_.reads.begin(), out_.reads.end());
+    for (const auto& one : out_.settings) known.insert(one.name);
+    std::set<std::string> said;
+    std::map<int, int> inside;  // by line: scripts that begin, less those that ended on the line before
+    for (const auto& [first, last] : read_) ++inside[first], --inside[last + 1];
+    int number = 0, depth = 0;
+    for (const sv line : lines(text_)) {
+      ++number;
+      if (const auto change = inside.find(number); change != inside.end()) depth += change->second;
+      if (depth > 0 || trim(line).starts_with('#')) continue;
+      for (const sv prefix : {"NCCL_", "UCX_"}) {
+        const auto at = line.find(prefix);
+        if (at == sv::npos || (at > 0 && is_name_char(line[at - 1]))) continue;
+        std::size_t end = at;
+        while (end < line.size() && is_name_char(line[end])) ++end;
+        const std::string name(line.substr(at, end - at));
+        if (name.size() == prefix.size() || known.contains(name) || said.size() > 20 ||
+            !said.insert(name).second)
+          continue;
+        out_.diagnostics.push_back({{number, static_cast<int>(at) + 1},
+                                    fmt::format("{} stands in a place that is not read: not judged", name)});
+      }
+    }
+  }
+
+ private:
+  static bool is_name_char(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
   void includes(const YamlNode& node) {
     if (node.kind == YamlNode::scalar) out_.includes.push_back({node.text, node.at, false});
@@ -174,11 +278,24 @@ class Walker {
     }
   }
 
+  // Keys whose text a shell gets: run, runcmd, script, ansible.builtin.shell, user_data, ...
+  static bool holds_script(sv key) {
+    const std::string name = to_lower(key);
+    return std::ranges::any_of(
+        std::initializer_list<sv>{"run", "runcmd", "bootcmd", "script", "scripts", "shell", "cmd",
+                                  "user-data", "user_data", "userdata", "inline"},
+        [&](sv end) {
+          return name.ends_with(end) &&
+                 (name.size() == end.size() || !is_letter(name[name.size() - end.size() - 1]));
+        });
+  }
+  static bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+
   // command and args of a container, run and script of a pipeline.
-  void commands(const YamlNode& node, const std::string& scope) {
+  void commands(const YamlNode& node) {
     std::vector<const YamlNode*> words;
     for (const sv key : {"entrypoint", "command", "args"}) {
-      const YamlNode* value = node.find(key);
+      const YamlNode* value = find(node, key);
       if (value == nullptr) continue;
       if (value->kind == YamlNode::scalar && key != "args") script(*value);
       if (value->kind == YamlNode::scalar && key == "args") words.push_back(value);
@@ -186,19 +303,21 @@ class Walker {
         if (item->kind == YamlNode::scalar && ++steps_ < kMaxSteps) words.push_back(item);
     }
     if (!words.empty()) command(words);
-    for (const sv key : {"run", "script", "shell"}) {
-      const YamlNode* value = node.find(key);
-      if (value == nullptr) continue;
-      if (value->kind == YamlNode::scalar) script(*value);
-      for (const auto* item : value->items)
+    for (const auto& [key, value] : node.entries) {
+      if (!holds_script(key->text)) continue;
+      const YamlNode* text =
+          value->kind == YamlNode::map ? find(*value, "text") : value;  // script: {text: ...}
+      if (text == nullptr) continue;
+      if (text->kind == YamlNode::scalar) script(*text);
+      for (const auto* item : text->items)
         if (item->kind == YamlNode::scalar && ++steps_ < kMaxSteps) script(*item);
     }
-    (void)scope;
   }
 
   void script(const YamlNode& node) {
     if (node.text.find_first_of(" \n") == std::string::npos) return;
-    embed(ConfigKind::shell, node);
+    const bool python = parse::recognise_config("", node.text) == ConfigKind::python;
+    embed(python ? ConfigKind::python : ConfigKind::shell, node);
   }
 
   void command(const std::vector<const YamlNode*>& words) {
@@ -317,6 +436,8 @@ class Walker {
   ConfigText& out_;
   int steps_ = 0;
   std::size_t bytes_ = 0;
+  std::set<const YamlNode*> added_;        // names and items that are settings already
+  std::vector<std::pair<int, int>> read_;  // lines of scripts and files inside
 };
 
 // --- line by line
@@ -335,10 +456,6 @@ sv unquoted(sv text) {
 sv behind(sv line, sv key) {
   const auto at = line.find(key);
   return at == sv::npos ? sv() : trim(line.substr(at + key.size()));
-}
-
-bool concerns(sv name) {
-  return (name.starts_with("NCCL_") || name.starts_with("UCX_")) && parse::is_variable_name(name);
 }
 
 void add_line(ConfigText& out, sv name, sv value, int line, int column) {
@@ -401,6 +518,36 @@ void read_comments(sv text, ConfigText& out) {
 
 namespace {
 
+// JSON as editors write it: "// ...", "/* ... */" and commas in front of a closing bracket become blanks.
+// Another text stays as it is.
+std::string without_json_comments(sv text) {
+  std::string out(text);
+  const sv head = trim(text.substr(0, 4096));
+  if (!head.starts_with('{') && !head.starts_with('[') && !head.starts_with("//") && !head.starts_with("/*"))
+    return out;
+  std::size_t comma = sv::npos;
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    const sv two = text.substr(n, 2);
+    if (text[n] == '"') {
+      for (++n; n < text.size() && text[n] != '"'; ++n)
+        if (text[n] == '\\') ++n;
+      comma = sv::npos;
+    } else if (two == "//" || two == "/*") {
+      const auto close = two == "//" ? text.find('\n', n) : text.find("*/", n + 2);
+      const std::size_t end = close == sv::npos ? text.size() : close + (two == "//" ? 0 : 2);
+      for (; n < end; ++n)
+        if (out[n] != '\n' && out[n] != '\r') out[n] = ' ';
+      --n;
+    } else if (text[n] == ',') {
+      comma = n;
+    } else if (!is_space(text[n])) {
+      if ((text[n] == '}' || text[n] == ']') && comma != sv::npos) out[comma] = ' ';
+      comma = sv::npos;
+    }
+  }
+  return out;
+}
+
 // Reads a template by what stands around its actions, into `tree`. Nothing: it is none, or still no YAML.
 std::optional<parse::Diagnostic> text_of_template(sv text, YamlTree& tree) {
   const auto plain = without_template_actions(text);
@@ -427,9 +574,13 @@ ConfigText scan_yaml(sv text) {
   }
   YamlTree tree = parse_yaml(text);
   if (tree.error)
+    if (const auto bare = without_json_comments(text); bare != text)
+      if (YamlTree plain = parse_yaml(bare); !plain.error) tree = std::move(plain);
+  if (tree.error)
     if (auto filled = text_of_template(text, tree)) out.diagnostics.push_back(*filled);
   Walker walker(text, out);
   for (const auto* document : tree.documents) walker.walk(*document, "", 0);
+  if (!tree.error) walker.say_unread();
   read_comments(text, out);
   if (tree.error) {
     out.diagnostics.push_back(*tree.error);

@@ -299,6 +299,62 @@ TEST(Yaml, BrokenTextIsReadLineByLine) {
   EXPECT_NE(result->find("NCCL01"), nullptr) << result->ids();
 }
 
+TEST(Yaml, VariablesStandInManyPlaces) {
+  EXPECT_EQ(ids("a.yaml",
+                "write_files:\n- path: /etc/nccl.conf\n  content: |\n    NCCL_IB_TIMEOUT = 22\n"
+                "- path: /etc/environment\n  content: |\n    NCCL_ALGO=foo\n"
+                "runcmd:\n- export NCCL_BUFFSIZE=4M; torchrun x.py\n"),
+            "NCCL30:error:4 NCCL04:error:7 NCCL26:error:9");
+  EXPECT_EQ(
+      ids("a.yml",
+          "- tasks:\n  - lineinfile: {path: /etc/nccl.conf, line: \"NCCL_CROSS_NIC=yes\"}\n"
+          "  - copy:\n      dest: /etc/profile.d/nccl.sh\n      content: |\n        export NCCL_IB_TC=abc\n"
+          "  - ansible.builtin.shell: |\n      export NCCL_BUFFSIZE=4M\n      torchrun x.py\n"),
+      "NCCL26:error:2 NCCL26:error:6 NCCL26:error:8");
+  EXPECT_EQ(ids("a.yaml", "configMapGenerator:\n- literals:\n  - NCCL_IB_TIMEOUT=1800\n"), "NCCL23:error:3");
+  EXPECT_EQ(ids("values.yaml",
+                "worker:\n  tuning:\n    NCCL_IB_TIMEOUT: 1800\n    x: {name: NCCL_IB_TC, value: y}\n"),
+            "NCCL23:error:3 NCCL26:error:4");
+  EXPECT_EQ(
+      ids("a.json",
+          "{\"ContainerDefinitions\":[{\"Environment\":[{\"Name\":\"NCCL_BUFFSIZE\",\"Value\":\"4M\"}]}]}"),
+      "NCCL26:error:1");
+  EXPECT_EQ(
+      ids("a.json",
+          "{\"runnables\":[{\"script\":{\"text\":\"export NCCL_IB_TIMEOUT=1800\\nx.py\"},\"environment\":"
+          "{\"variables\":{\"NCCL_IB_TC\":\"foo\"}}}]}"),
+      "NCCL23:error:1 NCCL26:error:1");
+  EXPECT_EQ(ids("launch.json",
+                "{ // editor\n  \"a\": [\n    {\"env\": {\"NCCL_IB_TIMEOUT\":\"1800\"},},\n  ] /* x */\n}\n"),
+            "NCCL23:error:3");
+  EXPECT_EQ(ids("a.yaml", "env_vars:\n  UCX_IB_PCI_RELAXED_ORDERING: null\n  NCCL_IB_TC: 106\n"), "");
+}
+
+TEST(Yaml, APlaceThatIsNotReadIsSaid) {
+  const auto text =
+      judged("a.yaml", "# NCCL_DEBUG\nx:\n  flags: --set NCCL_IB_TC=x\n  env: {NCCL_IB_SL: 1}\n");
+  ASSERT_EQ(text->inputs.at(0).facts.diagnostics.size(), 1U);
+  EXPECT_EQ(text->inputs.at(0).facts.diagnostics[0].at.line, 3);
+  EXPECT_THAT(text->inputs.at(0).facts.diagnostics[0].text, HasSubstr("NCCL_IB_TC"));
+}
+
+TEST(Yaml, FoldedAndEscapedScriptsHaveTheirLines) {
+  EXPECT_EQ(ids("a.yaml",
+                "command: [\"bash\", \"-c\"]\nargs:\n- >-\n  export A=1 &&\n  export NCCL_BUFFSIZE=4M &&\n  "
+                "torchrun "
+                "x.py\n"),
+            "NCCL26:error:5");
+  EXPECT_EQ(
+      ids("a.yaml",
+          "command:\n- bash\n- -c\n- \"export A=1; \\\n   export NCCL_BUFFSIZE=4M; \\\n   torchrun x.py\"\n"),
+      "NCCL26:error:5");
+  EXPECT_EQ(ids("a.json",
+                "{\"a\":1,\n \"command\": [\"bash\",\"-c\",\"export A=1\\nexport "
+                "NCCL_BUFFSIZE=4M\\nrun\"],\n \"b\": "
+                "\"x\"}\n"),
+            "NCCL26:error:2");
+}
+
 TEST(Yaml, ABombStaysSmall) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int n = 1; n < 12; ++n)
