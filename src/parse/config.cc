@@ -331,7 +331,11 @@ void open_embedded(ConfigText& out, int depth) {
   for (auto& one : inner) {
     ConfigText text = scan_one(one.kind, one.text);
     if (depth < 4) open_embedded(text, depth + 1);
-    append_config(out, std::move(text), one.at, one.scope);
+    if (one.one_line)
+      append_config(
+          out, std::move(text), [&](Place) { return one.at; }, one.scope);
+    else
+      append_config(out, std::move(text), one.at, one.scope);
   }
 }
 

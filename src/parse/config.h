@@ -109,6 +109,7 @@ struct Embedded {
   std::string text;
   Place at;
   std::string scope;
+  bool one_line = false;  // its line ends are escapes: all of it stands at `at`
 };
 
 // /dev/shm of a container as the text sets it.

@@ -50,6 +50,11 @@ std::optional<Assigned> assigned(const State& state, const Word& word) {
 Setting setting_of(const State& state, Assigned one, int block, std::string scope) {
   Setting out;
   out.name = std::move(one.name);
+  for (const sv prefix : {"APPTAINERENV_", "SINGULARITYENV_"})  // the container gets it without
+    if (out.name.size() > prefix.size() && out.name.starts_with(prefix)) {
+      out.name.erase(0, prefix.size());
+      if (one.name_span) one.name_span->begin += prefix.size();
+    }
   out.value = std::move(one.value);
   out.at = one.at;
   out.whole = one.whole;
@@ -227,10 +232,10 @@ void add_option_setting(State& state, const Word& word, std::size_t skip, const 
   state.out.settings.push_back(setting_of(state, *one, block, scope));
 }
 
-// --export=ALL,NCCL_DEBUG=INFO of Slurm. A comma inside a value cannot be told from a separator: such a piece
-// is left out.
-void add_export_list(State& state, sv list, Place at, int block, const std::string& scope) {
-  for (const sv piece : split(list, ',')) {
+// ALL,NCCL_DEBUG=INFO, as Slurm and others take it. A comma inside a value cannot be told from a separator:
+// such a piece is left out.
+void add_export_list(State& state, sv list, char separator, Place at, int block, const std::string& scope) {
+  for (const sv piece : split(list, separator)) {
     const auto equals = piece.find('=');
     if (equals == sv::npos || !is_variable_name(piece.substr(0, equals))) continue;
     Setting one;
@@ -247,6 +252,78 @@ void add_export_list(State& state, sv list, Place at, int block, const std::stri
 
 bool is_mpi(sv name) { return name.starts_with("mpi") || is_one_of(name, {"orterun", "prun", "horovodrun"}); }
 
+// How a launcher's option carries variables.
+enum class Form {
+  word,       // NAME=VALUE
+  words,      // NAME VALUE, or NAME=VALUE
+  commas,     // NAME=VALUE,NAME=VALUE
+  semicolons  // NAME=VALUE;NAME=VALUE
+};
+struct Carrier {
+  sv programs;  // separated by blanks
+  sv option;
+  Form form;
+};
+constexpr Carrier kCarriers[] = {
+    {"mpi", "-x", Form::word},
+    {"mpi", "--x", Form::word},
+    {"mpi", "-env", Form::words},
+    {"mpi", "--env", Form::words},
+    {"mpi", "-genv", Form::words},
+    {"mpi", "--genv", Form::words},
+    {"mpi", "mca_base_env_list", Form::semicolons},
+    {"srun sbatch salloc", "--export", Form::commas},
+    {"docker podman nerdctl enroot flux", "-e", Form::word},
+    {"docker podman nerdctl enroot flux kubectl oc accelerate sky", "--env", Form::word},
+    {"singularity apptainer", "--env", Form::commas},
+    {"jsrun", "-E", Form::word},
+    {"jsrun", "--env", Form::word},
+    {"aprun", "-e", Form::word},
+    {"qsub", "-v", Form::commas},
+    {"bsub", "-env", Form::commas},
+};
+
+bool starts(const Carrier& row, sv program) {
+  if (row.programs == "mpi") return is_mpi(program);
+  const auto at = row.programs.find(program);
+  const auto end = at + program.size();
+  return at != sv::npos && (at == 0 || row.programs[at - 1] == ' ') &&
+         (end == row.programs.size() || row.programs[end] == ' ');
+}
+
+// The option at list[n], with its value in the same word or in the next.
+void carried(State& state, const std::vector<Word>& list, std::size_t n, const Carrier& row,
+             const std::string& program, int block) {
+  const sv word = list[n].text;
+  if (!word.starts_with(row.option)) return;
+  const bool apart = word.size() == row.option.size();
+  const bool short_option = row.option.size() == 2;
+  std::size_t skip = row.option.size();
+  if (!apart && word[skip] == '=')
+    ++skip;
+  else if (!apart && !short_option)
+    return;
+  const std::size_t at = apart ? n + 1 : n;
+  if (at >= list.size()) return;
+  const std::size_t from = apart ? 0 : skip;
+  const bool list_form = row.form == Form::commas || row.form == Form::semicolons;
+  if (list_form) {
+    add_export_list(state, sv(list[at].text).substr(from), row.form == Form::commas ? ',' : ';',
+                    state.place(list[at].span.begin), block, program);
+  } else if (row.form == Form::words && apart && list[at].text.find('=') == sv::npos) {
+    if (at + 1 >= list.size() || !is_variable_name(list[at].text)) return;
+    Assigned one;
+    one.name = list[at].text;
+    one.value = list[at + 1].text;
+    one.known = list[at + 1].known;
+    one.at = state.place(list[at].span.begin);
+    one.value_span = list[at + 1].span;
+    state.out.settings.push_back(setting_of(state, one, block, program));
+  } else {
+    add_option_setting(state, list[at], from, program, block, apart ? &list[n] : nullptr);
+  }
+}
+
 void option_settings(State& state, const std::vector<Word>& list, const std::vector<std::string>& plain,
                      int block) {
   const std::size_t at = program_index(plain);
@@ -256,35 +333,13 @@ void option_settings(State& state, const std::vector<Word>& list, const std::vec
                          block);
   if (at >= plain.size()) return;
   const std::string program(base_name(plain[at]));
-  const bool mpi = is_mpi(program);
-  const bool slurm = is_one_of(program, {"srun", "sbatch", "salloc"});
-  const bool container =
-      is_one_of(program, {"docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "flux"});
-  const bool keyed = is_one_of(program, {"kubectl", "conda", "mamba", "oc"});
-  if (!mpi && !slurm && !container && !keyed) return;
-  for (std::size_t n = at + 1; n < list.size(); ++n) {
-    const sv word = list[n].text;
-    const bool last = n + 1 == list.size();
-    if (mpi && word == "-x" && !last) add_option_setting(state, list[n + 1], 0, program, block, &list[n]);
-    if (mpi && is_one_of(word, {"-genv", "-env", "--genv", "--env"}) && n + 2 < list.size()) {
-      Assigned one{list[n + 1].text,
-                   list[n + 2].text,
-                   list[n + 2].known,
-                   true,
-                   state.place(list[n + 1].span.begin),
-                   {},
-                   {},
-                   {}};
-      one.value_span = list[n + 2].span;
-      if (is_variable_name(one.name)) state.out.settings.push_back(setting_of(state, one, block, program));
-    }
-    if (slurm && word.starts_with("--export="))
-      add_export_list(state, word.substr(9), state.place(list[n].span.begin), block, program);
-    if (container && is_one_of(word, {"-e", "--env"}) && !last)
-      add_option_setting(state, list[n + 1], 0, program, block, &list[n]);
-    if (container && word.starts_with("--env=")) add_option_setting(state, list[n], 6, program, block);
-    if (keyed) add_option_setting(state, list[n], 0, program, block, nullptr, Without::keeps_nothing);
-  }
+  if (is_one_of(program, {"kubectl", "conda", "mamba", "oc", "ssh", "pdsh", "clush"}))
+    for (std::size_t n = at + 1; n < list.size(); ++n)
+      if (!list[n].text.starts_with('-'))
+        add_option_setting(state, list[n], 0, program, block, nullptr, Without::keeps_nothing);
+  for (std::size_t n = at + 1; n < list.size(); ++n)
+    for (const auto& row : kCarriers)
+      if (n < list.size() && starts(row, program)) carried(state, list, n, row, program, block);
 }
 
 std::string option_value(const std::vector<std::string>& list, sv option) {
@@ -317,6 +372,14 @@ void container_facts(State& state, const Command& command) {
   state.out.shared_memory.push_back(std::move(shm));
 }
 
+// A string that is a script of its own, which the command at `index` runs.
+void run_string(State& state, sv text, Place place, std::size_t index, int depth) {
+  state.string_bytes += text.size();
+  if (text.empty() || depth >= 8 || state.string_bytes > 2 * state.text.size() + 65536) return;
+  const std::string caller = state.out.commands[index].caller, function = state.out.commands[index].function;
+  scan_shell_string(text, place, caller, function, state.out);
+}
+
 // bash -c '...', ssh host '...', eval "...": the string is a script of its own.
 // `at`: the program among the words of the command at `index`, which the script may move.
 void nested_script(State& state, const std::vector<Word>& list, std::size_t index, std::size_t at,
@@ -334,9 +397,32 @@ void nested_script(State& state, const std::vector<Word>& list, std::size_t inde
     if (m + 1 < list.size() && list[m].text.starts_with('-')) script = m + 1;
     break;
   }
-  if (script == list.size() && is_one_of(program, {"ssh", "pdsh", "clush", "eval", "su"}))
+  if (script == list.size() &&
+      is_one_of(program, {"ssh", "pdsh", "clush", "eval", "su", "tmux", "screen", "xpanes"}))
     for (std::size_t n = list.size(); n-- > at + 1 && script == list.size();)
       if (list[n].text.find(' ') != sv::npos) script = n;
+  if (program == "eval" && (list.size() > at + 2 || script == list.size())) {  // its words are one script
+    std::string text;
+    for (std::size_t n = at + 1; n < list.size() && text.size() < 65536; ++n) text += list[n].text + " ";
+    return run_string(state, text, state.place(list[at].span.begin), index, depth);
+  }
+  for (std::size_t n = at + 1; n < list.size(); ++n) {
+    const sv word = list[n].text;
+    const Place place = state.place(list[n].span.begin);
+    if (program == "sbatch" && word.starts_with("--wrap"))
+      run_string(state,
+                 word.size() > 6       ? word.substr(7)
+                 : n + 1 < list.size() ? sv(list[n + 1].text)
+                                       : sv(),
+                 place, index, depth);
+    if (program == "deepspeed" &&
+        (word.starts_with("--launcher_args") || word.starts_with("--launcher-args")))
+      run_string(state,
+                 "mpirun " + std::string(word.size() > 15      ? word.substr(16)
+                                         : n + 1 < list.size() ? sv(list[n + 1].text)
+                                                               : sv()),
+                 place, index, depth);
+  }
   if (script >= list.size() || list[script].text.size() > 65536) return;
   state.string_bytes += list[script].text.size();
   if (state.string_bytes > 2 * state.text.size() + 65536) return;
@@ -352,8 +438,8 @@ void nested_script(State& state, const std::vector<Word>& list, std::size_t inde
   }
   Place place = state.place(span.begin);
   place.column += 1;
-  const std::string caller = state.out.commands[index].caller, function = state.out.commands[index].function;
-  if (depth < 8) scan_shell_string(list[script].text, place, caller, function, state.out);
+  state.string_bytes -= list[script].text.size();
+  run_string(state, list[script].text, place, index, depth);
 }
 
 // echo NAME=VALUE >> /etc/nccl.conf
@@ -365,7 +451,8 @@ std::optional<ConfigKind> kind_of_target(sv path) {
   if (is_one_of(name, {".bashrc", ".bash_profile", ".profile", "bash.bashrc"}) ||
       path.starts_with("/etc/profile.d/"))
     return ConfigKind::shell;
-  return std::nullopt;
+  const auto kind = config_kind_of_name(path);  // a script that is run later
+  return kind == ConfigKind::document ? std::nullopt : kind;
 }
 
 std::optional<ConfigKind> kind_written(const Command& command) {
@@ -397,7 +484,7 @@ void written_text(State& state, std::size_t index) {
     text += (text.empty() ? "" : " ") + source->words[n];
   }
   for (auto at = text.find("\\n"); at != sv::npos; at = text.find("\\n", at + 1)) text.replace(at, 2, "\n");
-  state.out.embedded.push_back({*kind, text + "\n", source->at, ""});
+  state.out.embedded.push_back({*kind, text + "\n", source->at, "", true});
 }
 
 Command to_command(State& state, Simple& simple, std::size_t first) {
@@ -515,20 +602,23 @@ void directive(State& state, sv text, Place at) {
     } else {
       continue;
     }
-    if (name == "export") add_export_list(state, value, at, 0, "");
+    if (name == "export" || name == "v") add_export_list(state, value, ',', at, 0, "");
     state.out.directives.emplace_back(name, value);
   }
 }
 
-std::optional<ConfigKind> use_of_here_document(const std::vector<Command>& commands, std::size_t index) {
-  const Command& command = commands[index];
-  for (std::size_t n = index; n < commands.size() && commands[n].pipeline == command.pipeline; ++n)
-    if (const auto kind = kind_written(commands[n])) return kind;
-  const std::size_t at = program_index(command.words);
-  if (at >= command.words.size()) return std::nullopt;
-  const sv program = base_name(command.words[at]);
-  if (is_one_of(program, {"bash", "sh", "zsh", "ssh", "sbatch", "dash", "ksh"})) return ConfigKind::shell;
-  if (program.starts_with("python")) return ConfigKind::python;
+std::optional<Use> use_of_here_document(const std::vector<Command>& commands, std::size_t index) {
+  const int pipeline = commands[index].pipeline;
+  for (std::size_t n = index; n < commands.size() && commands[n].pipeline == pipeline; ++n)
+    if (const auto kind = kind_written(commands[n])) return Use{*kind, true};
+  for (std::size_t n = index; n < commands.size() && commands[n].pipeline == pipeline; ++n) {
+    const auto& words = commands[n].words;
+    const std::size_t at = program_index(words);
+    const sv program = at < words.size() ? base_name(words[at]) : sv();
+    if (is_one_of(program, {"bash", "sh", "zsh", "ssh", "sbatch", "qsub", "bsub", "dash", "ksh"}))
+      return Use{ConfigKind::shell, n > index};
+    if (program.starts_with("python")) return Use{ConfigKind::python, true};
+  }
   return std::nullopt;
 }
 

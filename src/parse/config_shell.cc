@@ -84,6 +84,7 @@ class Scanner {
   void read_double(Word& word);
   void read_dollar(Word& word, bool quoted);
   void read_braced(Word& word, bool quoted);
+  void assign_default(sv name, sv text, std::size_t at);
   void read_backticks(Word& word, bool quoted);
   void substitute(std::size_t skip);
   bool skip_arithmetic();
@@ -457,8 +458,25 @@ void Scanner::read_braced(Word& word, bool quoted) {
   if (text.size() >= 2 && (text[0] == '"' || text[0] == '\'') && text.back() == text[0])
     text = text.substr(1, text.size() - 2);
   if (text.find_first_of("$`") != sv::npos) return append_unknown(word, s_.text.substr(begin, i_ - begin));
+  // An empty one hands on what was inherited: what that is, the text does not decide.
+  if (text.empty()) return append_unknown(word, s_.text.substr(begin, i_ - begin));
   word.text += text;
   word.by_default = true;
+  if (rest.starts_with(":=") || rest.starts_with('=')) assign_default(name, text, begin);
+}
+
+// ${NAME:=value} sets the shell's variable; `export NAME` may publish it.
+void Scanner::assign_default(sv name, sv text, std::size_t at) {
+  shell::Variable value;
+  value.text = text;
+  value.block = block();
+  s_.remember(std::string(name), std::move(value));
+  Setting one;
+  one.name = name;
+  one.value = text;
+  one.at = s_.place(at);
+  one.conditional = s_.conditional(block());
+  s_.unexported.insert_or_assign(one.name, one);
 }
 
 // `skip` characters open it; everything up to the matching ")" is read as commands of its own.
@@ -655,7 +673,8 @@ bool Scanner::reserved(sv word) {
     return false;
   if (word == "if") {
     open_block(Open::if_);
-  } else if (is_one_of(word, {"then", "!", "coproc"})) {
+  } else if (is_one_of(word, {"then", "!", "coproc"}) ||
+             (word == "time" && peek() == ' ' && peek(1) != '-')) {
     // The condition was read in the block that the branch keeps; the others modify the command that follows.
   } else if (is_one_of(word, {"else", "elif"})) {
     close_block(Open::if_);
@@ -827,11 +846,14 @@ void Scanner::feed(const HereDocument& doc, std::size_t begin, std::size_t end) 
   if (doc.command < 0 || static_cast<std::size_t>(doc.command) >= s_.out.commands.size()) return;
   const auto use = shell::use_of_here_document(s_.out.commands, static_cast<std::size_t>(doc.command));
   if (!use) return;
-  if (*use == ConfigKind::shell && depth_ < kMaxNesting) {
+  if (!use->own && depth_ < kMaxNesting) {
     Scanner inner(s_, begin, end, '\0', depth_ + 1, s_.new_block(block(), false));
     inner.run();
-  } else if (*use != ConfigKind::shell) {
-    s_.out.embedded.push_back({*use, std::string(s_.text.substr(begin, end - begin)), s_.place(begin), ""});
+  } else if (use->own) {
+    std::string body(s_.text.substr(begin, end - begin));
+    for (auto at = body.find("\\$"); at != std::string::npos; at = body.find("\\$", at + 1))
+      body.erase(at, 1);
+    s_.out.embedded.push_back({use->kind, std::move(body), s_.place(begin), "here-document"});
   }
 }
 
@@ -894,6 +916,10 @@ void scan_shell_string(sv text, Place at, sv caller, sv function, ConfigText& ou
 ConfigText scan_shell(sv text) {
   const LineIndex lines(text);
   ConfigText out = scan_with(text, lines, {0, text.size()}, false, false);
+  if (const auto at = text.find("\r\n"); at != sv::npos && text.find("$env:") == sv::npos)
+    out.diagnostics.push_back(
+        {lines.place(at),
+         "Windows line ends: the shell keeps the carriage return in each line's last value"});
   return out;
 }
 

@@ -95,7 +95,11 @@ void note_reads(State& state, std::string_view text);
 // Takes a simple command apart into settings, events and a Command. Returns the command's index, or -1.
 int add_command(State& state, Simple simple, int depth);
 // What becomes of a here-document that feeds the command at `index`: a script, a configuration file, or
-// nothing.
-std::optional<ConfigKind> use_of_here_document(const std::vector<Command>& commands, std::size_t index);
+// nothing. `own`: a text of its own, that shares nothing with this one.
+struct Use {
+  ConfigKind kind;
+  bool own = false;
+};
+std::optional<Use> use_of_here_document(const std::vector<Command>& commands, std::size_t index);
 
 }  // namespace topotune::parse::shell

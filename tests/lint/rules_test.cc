@@ -470,6 +470,64 @@ TEST(Fix, ABodyKeepsAStatement) {
   EXPECT_EQ(fixed("a.sh", "echo a\nexport NCCL_NVLINK_DISABLE=0\necho b\n"), "echo a\necho b\n");
 }
 
+// --- ways to hand a variable over
+
+TEST(Handed, EveryLauncherHasItsOption) {
+  for (const char* line : {"time NCCL_BUFFSIZE=4M torchrun a.py",
+                           "srun --export ALL,NCCL_BUFFSIZE=4M ./b",
+                           "srun --export=ALL,NCCL_BUFFSIZE=4M ./b",
+                           "mpirun --mca mca_base_env_list \"NCCL_BUFFSIZE=4M;NCCL_DEBUG=WARN\" ./c",
+                           "mpiexec --env NCCL_BUFFSIZE=4M -n 8 ./c",
+                           "mpiexec -genv NCCL_BUFFSIZE 4M -n 8 ./c",
+                           "mpiexec -genv NCCL_BUFFSIZE=4M -n 8 ./c",
+                           "mpirun --x NCCL_BUFFSIZE=4M ./c",
+                           "sbatch --wrap=\"NCCL_BUFFSIZE=4M torchrun d.py\"",
+                           "deepspeed --launcher_args=\"-x NCCL_BUFFSIZE=4M\" e.py",
+                           "deepspeed --launcher_args \"--mca a b -x NCCL_BUFFSIZE=4M\" e.py",
+                           "export APPTAINERENV_NCCL_BUFFSIZE=4M; apptainer run img",
+                           "qsub -v A=1,NCCL_BUFFSIZE=4M g.sh",
+                           "bsub -env \"all,NCCL_BUFFSIZE=4M\" ./x",
+                           "jsrun -n 6 -E NCCL_BUFFSIZE=4M ./h",
+                           "jsrun -ENCCL_BUFFSIZE=4M ./h",
+                           "aprun -e NCCL_BUFFSIZE=4M ./h",
+                           "docker run -eNCCL_BUFFSIZE=4M img",
+                           "singularity exec --env NCCL_BUFFSIZE=4M,NCCL_DEBUG=WARN img ./x",
+                           "kubectl run x --env=\"NCCL_BUFFSIZE=4M\"",
+                           ": ${NCCL_BUFFSIZE:=4M}; export NCCL_BUFFSIZE; torchrun h.py",
+                           "CMD=\"NCCL_BUFFSIZE=4M torchrun i.py\"; eval $CMD",
+                           "E=NCCL_BUFFSIZE=4M; eval \"$E torchrun i.py\"",
+                           "tmux new -d \"NCCL_BUFFSIZE=4M torchrun j.py\"",
+                           "ssh node1 NCCL_BUFFSIZE=4M torchrun x.py"})
+    EXPECT_EQ(ids("a.sh", std::string("#!/bin/bash\n") + line + "\n"), "NCCL26:error:2") << line;
+  EXPECT_EQ(fixed("a.sh", "docker run -eNCCL_BUFFSIZE=4M img\n"), "docker run -eNCCL_BUFFSIZE=4194304 img\n");
+}
+
+TEST(Handed, AScriptThatIsWrittenIsAScript) {
+  const std::string body = "export NCCL_BUFFSIZE=4M\ntorchrun x.py\nEOF\n";
+  EXPECT_EQ(ids("a.sh", "cat > run.sh <<'EOF'\n" + body + "bash run.sh\n"), "NCCL26:error:2");
+  EXPECT_EQ(ids("a.sh", "cat <<EOF | sbatch\n" + body), "NCCL26:error:2");
+  EXPECT_EQ(ids("a.sh", "cat <<EOF > $OUT/job.sbatch\nexport NCCL_IB_TIMEOUT=\\$T\n" + body),
+            "NCCL26:error:3");
+  EXPECT_EQ(ids("a.sh", "cat <<EOF > README.md\n" + body), "");
+  EXPECT_EQ(ids("a.sh", "cat <<EOF\n" + body), "");
+  EXPECT_EQ(
+      ids("Dockerfile",
+          "FROM x\nRUN printf \"NCCL_DEBUG=WARN\\nNCCL_IB_TC=x\\n\" >> /etc/nccl.conf\nSHELL [\"a\"]\n"),
+      "NCCL26:error:2");
+}
+
+TEST(Handed, AnEmptyDefaultHandsOnWhatWasInherited) {
+  EXPECT_EQ(
+      ids("a.sh", "export NCCL_DEBUG=${NCCL_DEBUG:-} NCCL_TUNER_PLUGIN=\"${NCCL_TUNER_PLUGIN:-}\"\nrun\n"),
+      "");
+}
+
+TEST(Handed, WindowsLineEndsAreSaid) {
+  const auto script = judged("a.sh", "#!/bin/bash\r\nexport NCCL_DEBUG=WARN\r\n");
+  ASSERT_EQ(script->inputs.at(0).facts.diagnostics.size(), 1U);
+  EXPECT_THAT(script->inputs.at(0).facts.diagnostics[0].text, HasSubstr("carriage return"));
+}
+
 // --- kinds of text
 
 TEST(Kinds, ADocumentIsItsBlocks) {
