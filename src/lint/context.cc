@@ -248,7 +248,6 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     comments_[comment.line] += comment.text + " ";
     own_line_[comment.line] = comment.own_line;
   }
-  if (input.kind == ConfigKind::document) job.nodes.reset();  // each block has its own
   if (options.nodes) job.nodes = options.nodes;
   rccl = options.amd ||
          std::ranges::any_of(settings_,
@@ -281,7 +280,7 @@ bool Context::has(sv name, sv value) const {
 std::string Context::source(int line) const { return fmt::format("{}:{}", input.name, line); }
 
 sv Context::line_text(int line) const {
-  const std::size_t begin = lines_.begin_of(line);
+  const std::size_t begin = lines_.begin_of(line - input.first_line + 1);
   const std::size_t end = std::min(input.text.find_first_of("\r\n", begin), input.text.size());
   return input.text.substr(begin, end - begin);
 }

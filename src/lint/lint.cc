@@ -1,6 +1,7 @@
 #include "lint/lint.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 #include <utility>
 
@@ -78,27 +79,28 @@ void run_rules(Context& context) {
   check_containers(context);
 }
 
-parse::ConfigText scan(parse::ConfigKind kind, std::string_view text);
+parse::ConfigText scan(parse::ConfigKind kind, std::string_view text) {
+  if (kind == parse::ConfigKind::yaml) return scan_yaml(text);
+  return kind == parse::ConfigKind::notebook ? scan_notebook(text) : parse::scan_config(kind, text);
+}
 
 // Each block is a text of its own; what it would include is not there.
-parse::ConfigText scan_blocks(std::string_view text) {
-  parse::ConfigText out = parse::scan_document(text);
-  const auto blocks = std::exchange(out.embedded, {});
-  for (const auto& block : blocks) {
+std::vector<Block> blocks_of(std::string_view text) {
+  std::vector<Block> out;
+  const parse::LineIndex index(text);
+  for (const auto& block : parse::scan_document(text).embedded) {
     if (block.kind == parse::ConfigKind::document) continue;
     parse::ConfigText inner = scan(block.kind, block.text);
     inner.includes.clear();
     if (block.scope == "?") inner.diagnostics.clear();
     for (auto& one : inner.settings) one.replaced_by.reset();  // alternatives stand below each other
-    parse::append_config(out, std::move(inner), block.at, fmt::format("block of line {}", block.at.line));
+    const auto count = static_cast<int>(std::ranges::count(block.text, '\n'));
+    const std::size_t begin = index.begin_of(block.at.line), end = index.begin_of(block.at.line + count);
+    out.push_back({{}, text.substr(begin, end - begin), block.at.line});
+    parse::append_config(out.back().facts, std::move(inner), block.at,
+                         fmt::format("block of line {}", block.at.line));
   }
   return out;
-}
-
-parse::ConfigText scan(parse::ConfigKind kind, std::string_view text) {
-  if (kind == parse::ConfigKind::yaml) return scan_yaml(text);
-  if (kind == parse::ConfigKind::notebook) return scan_notebook(text);
-  return kind == parse::ConfigKind::document ? scan_blocks(text) : parse::scan_config(kind, text);
 }
 
 // What a template fills in later is no value, and that it was not judged is said.
@@ -123,16 +125,34 @@ std::optional<Input> read_input(std::string name, std::string_view text,
   out.name = std::move(name);
   out.kind = *kind;
   out.text = text;
-  out.facts = scan(*kind, text);
-  mark_placeholders(out.facts);
+  if (*kind == parse::ConfigKind::document) {
+    out.blocks = blocks_of(text);
+    out.facts.kind = *kind;
+    for (auto& block : out.blocks) {
+      mark_placeholders(block.facts);
+      parse::append_config(out.facts, block.facts, {1, 1}, "");
+    }
+  } else {
+    out.facts = scan(*kind, text);
+    mark_placeholders(out.facts);
+  }
   return out;
 }
 
 Report judge(std::span<const Input> inputs, const Options& options) {
   Report report;
   std::vector<Context> contexts;
-  contexts.reserve(inputs.size());
-  for (const auto& input : inputs) contexts.emplace_back(input, contexts.size(), options, report);
+  std::deque<Input> blocks;  // contexts point into it
+  std::size_t count = 0;
+  for (const auto& input : inputs) count += std::max<std::size_t>(input.blocks.size(), 1);
+  contexts.reserve(count);
+  for (std::size_t n = 0; n < inputs.size(); ++n) {
+    for (const auto& block : inputs[n].blocks) {
+      blocks.push_back({inputs[n].name, inputs[n].kind, block.text, block.facts, {}, block.line});
+      contexts.emplace_back(blocks.back(), n, options, report);
+    }
+    if (inputs[n].blocks.empty()) contexts.emplace_back(inputs[n], n, options, report);
+  }
   for (auto& context : contexts) run_rules(context);
   check_places(contexts);
   sort_by_place(report.found);

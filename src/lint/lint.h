@@ -31,12 +31,21 @@ struct Options {
   std::optional<bool> needs_flush;  // a GPU before Hopper; false: all are newer and no C2C machine's
 };
 
+// A text inside a document.
+struct Block {
+  parse::ConfigText facts;
+  std::string_view text;
+  int line = 1;  // of its first line in the document
+};
+
 // One text to judge. `text` must outlive the report.
 struct Input {
   std::string name;
   parse::ConfigKind kind = parse::ConfigKind::env;
   std::string_view text;
   parse::ConfigText facts;
+  std::vector<Block> blocks;  // of a document: each is judged alone
+  int first_line = 1;         // of `text` in the file
 };
 
 // Recognises and reads a text. Nothing: it is binary. `kind` overrides recognition.

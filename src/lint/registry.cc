@@ -115,7 +115,7 @@ const Renamed kRenamed[] = {
     {"NCCL_THREAD_THRESHOLD", "NCCL_THREAD_THRESHOLDS", since(2, 5), false},
     {"NCCL_GRAPH", "NCCL_GRAPH_FILE", since(2, 6), false},
     {"NCCL_SINGLE_RING_THRESHOLD", "", since(2, 3), false},
-    {"NCCL_CHECKS_DISABLE", "NCCL_CHECK_POINTERS", since(2, 3), false},
+    {"NCCL_CHECKS_DISABLE", "", since(2, 3), false},  // NCCL_CHECK_POINTERS means the opposite
     {"NCCL_MNNVL", "NCCL_MNNVL_ENABLE", since(2, 21), false},
     {"NCCL_WORK_FIFO_DEPTH", "NCCL_WORK_FIFO_BYTES", since(2, 22), false},
     {"NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS", "NCCL_ALLOC_P2P_NET_LL_BUFFERS", since(2, 16, 5), false},

@@ -230,6 +230,7 @@ void one_rank(Context& context, const Command& command, const std::set<sv>& laun
     return;
   while (at < command.words.size() && !is_collective_test(parse::base_name(command.words[at]))) ++at;
   if (at >= command.words.size()) return;
+  if (has_word(command, "--help") || has_word(command, "-h") || has_word(command, "--version")) return;
   Command own = command;
   own.words.erase(own.words.begin(), own.words.begin() + static_cast<std::ptrdiff_t>(at));
   const auto gpus = count_of(own, {"-g", "--ngpus"}), threads = count_of(own, {"-t", "--nthreads"});

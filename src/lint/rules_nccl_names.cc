@@ -24,6 +24,14 @@ bool pytorch_name(sv name) {
       name, {"NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING"});
 }
 
+// Read by PyTorch with TORCH_ in front, and by nobody without.
+bool only_torch_name(sv name) {
+  return is_one_of(name, {"NCCL_AVOID_RECORD_STREAMS", "NCCL_HEARTBEAT_TIMEOUT_SEC", "NCCL_DUMP_ON_TIMEOUT",
+                          "NCCL_ENABLE_MONITORING", "NCCL_TRACE_BUFFER_SIZE", "NCCL_CUDA_EVENT_CACHE",
+                          "NCCL_RETHROW_CUDA_ERRORS", "NCCL_PROPAGATE_ERROR", "NCCL_NAN_CHECK",
+                          "NCCL_HIGH_PRIORITY", "NCCL_USE_COMM_NONBLOCKING", "NCCL_COORD_CHECK_MILSEC"});
+}
+
 void phantom(Context& context, const Setting& setting, const Phantom& known) {
   if (!known.certain && reads_it(context, setting.name)) return;
   Found& found = context.add("NCCL01", setting, "a variable that NCCL reads");
@@ -115,11 +123,12 @@ void pytorch(Context& context, const Setting& setting) {
   found.finding.remedy = fmt::format(
       "TORCH_{} (PyTorch 2.2 and newer); it tears a hung job down, it does not heal NCCL", setting.name);
   found.finding.action = "rename-" + setting.name;
-  context.rename(found, setting, "TORCH_" + setting.name);
+  // What nobody read so far would begin to act.
+  if (!only_torch_name(setting.name)) context.rename(found, setting, "TORCH_" + setting.name);
 }
 
 void check_name(Context& context, const Setting& setting) {
-  if (pytorch_name(setting.name)) return pytorch(context, setting);
+  if (pytorch_name(setting.name) || only_torch_name(setting.name)) return pytorch(context, setting);
   if (const auto* known = find_phantom(setting.name)) return phantom(context, setting, *known);
   const auto& library = context.options.library_names;
   if (library && library->count(setting.name) > 0) return;

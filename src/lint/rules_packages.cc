@@ -114,6 +114,7 @@ void ofed_options(Context& context, const Command& command) {
 }
 
 bool system_folder(sv path) {
+  if (path.find("-packages/") != sv::npos) return false;  // a Python package's own
   return std::ranges::any_of(std::initializer_list<sv>{"/usr/lib", "/lib/", "/lib64/", "/usr/local/lib"},
                              [&](sv prefix) { return path.starts_with(prefix); });
 }

@@ -24,6 +24,7 @@ constexpr int kMaxSteps = 2'000'000;
 constexpr int kMaxDepth = 64;
 
 bool concerns(sv name) {
+  if (name.size() < 6 || sv("NUOT").find(name[0]) == sv::npos) return false;
   return std::ranges::any_of(
              std::initializer_list<sv>{"NCCL_", "UCX_", "OMPI_MCA_", "TORCH_NCCL_"},
              [&](sv prefix) { return name.size() > prefix.size() && name.starts_with(prefix); }) &&
@@ -224,7 +225,8 @@ class Walker {
     for (std::size_t n = settings; n < out_.settings.size(); ++n)
       locate(out_.settings[n].at, out_.settings[n].name, setting_cursor);
     for (std::size_t n = commands; n < out_.commands.size(); ++n)
-      if (!out_.commands[n].words.empty()) locate(out_.commands[n].at, out_.commands[n].words[0], command_cursor);
+      if (!out_.commands[n].words.empty())
+        locate(out_.commands[n].at, out_.commands[n].words[0], command_cursor);
   }
 
   // The next place of the word at or behind the cursor, near it.
@@ -304,6 +306,7 @@ class Walker {
     }
     if (!words.empty()) command(words);
     for (const auto& [key, value] : node.entries) {
+      if (value->kind == YamlNode::scalar && value->text.find_first_of(" \n") == std::string::npos) continue;
       if (!holds_script(key->text)) continue;
       const YamlNode* text =
           value->kind == YamlNode::map ? find(*value, "text") : value;  // script: {text: ...}

@@ -129,8 +129,9 @@ class Reader {
   Value value_at(std::size_t n) const {
     Value out;
     const bool call = is_name("str", n) && is("(", n + 1) && closing_[n + 1] == n + 3;
-    const std::size_t one = call ? n + 2 : n;
-    const std::size_t end = call ? n + 4 : n + 1;
+    const bool bracket = is("(", n) && closing_[n] == n + 2;  // ("value")
+    const std::size_t one = call ? n + 2 : bracket ? n + 1 : n;
+    const std::size_t end = call ? n + 4 : bracket ? n + 3 : n + 1;
     if (one >= tokens_.size()) return out;
     const Token& token = tokens_[one];
     const bool alone =
@@ -140,6 +141,21 @@ class Reader {
     out.literal = alone && !token.dynamic && (token.kind == Kind::string || token.kind == Kind::number);
     if (out.literal && token.kind == Kind::string && token.inner.end > 0) out.span = token.span;
     if (token.kind == Kind::name && is_one_of(token.text, {"True", "False"}) && alone) out.literal = true;
+    return out;
+  }
+
+  // os.environ.get("NAME", "default"), os.getenv("NAME", "default") of the name itself: the default.
+  Value value_or_default(std::size_t name, std::size_t n) const {
+    Value out = value_at(n);
+    std::size_t call = n;
+    while (call < n + 5 && call < tokens_.size() && !is("(", call)) ++call;
+    const bool get = call > n && (is_name("get", call - 1) || is_name("getenv", call - 1));
+    if (out.literal || !get || !is("(", call) || closing_[call] != call + 4 || !is(",", call + 2)) return out;
+    if (!is_string(call + 1) || tokens_[call + 1].text != tokens_[name].text || !is_string(call + 3) ||
+        tokens_[call + 3].text.empty())
+      return out;
+    out.text = tokens_[call + 3].text;
+    out.literal = !tokens_[call + 3].dynamic;
     return out;
   }
 
@@ -179,7 +195,7 @@ class Reader {
     const sv base = before(1);
     if (!names_environment(base)) return;
     if (is("=", at_ + 3))
-      set(at_ + 1, value_at(at_ + 4), base == "environ");
+      set(at_ + 1, value_or_default(at_ + 1, at_ + 4), base == "environ");
     else
       out_.reads.insert(tokens_[at_ + 1].text);
   }

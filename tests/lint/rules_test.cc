@@ -470,6 +470,27 @@ TEST(Fix, ABodyKeepsAStatement) {
   EXPECT_EQ(fixed("a.sh", "echo a\nexport NCCL_NVLINK_DISABLE=0\necho b\n"), "echo a\necho b\n");
 }
 
+TEST(Python, ValuesInBracketsAndDefaults) {
+  EXPECT_EQ(ids("a.py", "import os\nos.environ['NCCL_IB_TC'] = (\n    'x'\n)\n"), "NCCL26:error:2");
+  EXPECT_EQ(ids("a.py", "import os\nos.environ['NCCL_IB_TC'] = os.environ.get('NCCL_IB_TC', 'x')\n"),
+            "NCCL26:error:2");
+  EXPECT_EQ(ids("a.py", "import os\nos.environ['NCCL_IB_TC'] = os.getenv('NCCL_IB_TC', 'x')\n"),
+            "NCCL26:error:2");
+  EXPECT_EQ(ids("a.py", "import os\nos.environ['NCCL_IB_TC'] = os.getenv('TC', 'x')\n"), "");
+  EXPECT_EQ(ids("a.py", "import os\nos.environ['NCCL_IB_TC'] = os.getenv('NCCL_IB_TC', '')\n"), "");
+}
+
+TEST(Names, OfPyTorchAndOfOppositeMeaning) {
+  const auto torch = judged("a.env", "NCCL_AVOID_RECORD_STREAMS=1\n");
+  EXPECT_EQ(torch->ids(), "NCCL19:warn:1");
+  EXPECT_EQ(torch->fixed(), torch->text);
+  EXPECT_EQ(judged("a.env", "NCCL_CHECKS_DISABLE=1\n")->find("NCCL03")->finding.remedy, "delete it");
+  EXPECT_EQ(ids("a.sh", "all_reduce_perf --help\n"), "");
+  EXPECT_EQ(ids("a.sh",
+                "cp /x/libnccl.so.2 /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2\n"),
+            "");
+}
+
 // --- ways to hand a variable over
 
 TEST(Handed, EveryLauncherHasItsOption) {
@@ -554,6 +575,10 @@ TEST(Kinds, ADocumentIsItsBlocks) {
 TEST(Kinds, EachBlockIsATextOfItsOwn) {
   EXPECT_EQ(ids("a.md", "```sh\nexport NCCL_IB_TC=4M\n```\n```sh\nexport NCCL_IB_TC=4\n```\n"),
             "NCCL26:error:2");
+  EXPECT_EQ(
+      ids("a.md",
+          "```sh\nexport NCCL_IGNORE_CPU_AFFINITY=1\n```\n```sh\nnumactl --cpunodebind=0 ./train\n```\n"),
+      "");
   const auto open = judged("a.md", "```\nIt's open\n```\n```sh\nexport NCCL_IB_TC=x\n```\n");
   EXPECT_EQ(open->ids(), "NCCL26:error:5");
   EXPECT_TRUE(open->inputs.at(0).facts.diagnostics.empty());
