@@ -165,6 +165,9 @@ void look_at_command(const Command& command, Job& job) {
     const sv base = parse::base_name(word);
     nccl_test = nccl_test || is_collective_test(word);
     python = python || base.starts_with("python");
+    if (base.starts_with("all_reduce_bench") ||
+        (word.find("nccl-tests") != sv::npos && word.find("build/") != sv::npos))
+      job.benchmark = true;
     if (base.starts_with("osu_") || base.starts_with("ucx_perftest") || base.ends_with("_bw") ||
         base.ends_with("_lat")) {
       job.benchmark = true;
@@ -469,7 +472,14 @@ void Context::drop(Found& found, const Setting& setting) const {
   if (found.finding.severity == model::Severity::error) drop_idle(found, setting);
 }
 
+bool Context::computed(const Setting& setting) const {
+  return setting.value_span &&
+         input.text.substr(setting.value_span->begin, setting.value_span->end - setting.value_span->begin)
+                 .find('$') != sv::npos;
+}
+
 void Context::drop_idle(Found& found, const Setting& setting) const {
+  if (computed(setting)) return;
   const int line = setting.at.line;
   const std::size_t begin = lines_.begin_of(line);
   if (!setting.whole) {
@@ -499,7 +509,7 @@ void Context::drop_idle(Found& found, const Setting& setting) const {
 }
 
 void Context::set_value(Found& found, const Setting& setting, std::string value) const {
-  if (!setting.value_span) return;
+  if (!setting.value_span || computed(setting)) return;
   const sv old =
       input.text.substr(setting.value_span->begin, setting.value_span->end - setting.value_span->begin);
   const char quote = !old.empty() && (old[0] == '"' || old[0] == '\'') ? old[0] : '\0';
@@ -508,7 +518,7 @@ void Context::set_value(Found& found, const Setting& setting, std::string value)
 }
 
 void Context::rename(Found& found, const Setting& setting, std::string name) const {
-  if (setting.name_span) found.edits.push_back({*setting.name_span, std::move(name)});
+  if (setting.name_span && !computed(setting)) found.edits.push_back({*setting.name_span, std::move(name)});
 }
 
 void Context::replace_word(Found& found, const Command& command, std::size_t word, std::string text) const {

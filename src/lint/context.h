@@ -82,6 +82,8 @@ class Context {
 
  private:
   std::string source(int line) const;
+  // The value stands in the text as an expansion: an edit would take away what a user may set.
+  bool computed(const parse::Setting& setting) const;
 
   std::size_t index_;
   Report& report_;

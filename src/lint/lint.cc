@@ -100,6 +100,12 @@ std::vector<Block> blocks_of(std::string_view text) {
     parse::append_config(out.back().facts, std::move(inner), block.at,
                          fmt::format("block of line {}", block.at.line));
   }
+  // What one block sets another may read.
+  std::set<std::string, std::less<>> reads;
+  for (const auto& block : out) reads.insert(block.facts.reads.begin(), block.facts.reads.end());
+  for (auto& block : out)
+    for (const auto& one : block.facts.settings)
+      if (reads.contains(one.name)) block.facts.reads.insert(one.name);
   return out;
 }
 

@@ -39,8 +39,9 @@ void p2p_off(Context& context, const Setting& setting) {
   const auto& peers = context.options.peers;
   if (!peers) found.finding.severity = Severity::warn;
   if (peers == false) found.finding.severity = Severity::info;
-  found.finding.title = fmt::format("{}={} turns {} off as well", setting.name, setting.value,
-                                    context.rccl ? "xGMI" : "NVLink");
+  found.finding.title = context.rccl
+                            ? fmt::format("{}={} turns xGMI off as well", setting.name, setting.value)
+                            : fmt::format("{}={} turns NVLink off as well", setting.name, setting.value);
   found.finding.remedy =
       context.rccl ? "unset it; if it hides a hang, look for ACS and the IOMMU first (topotune check)"
                    : "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS "

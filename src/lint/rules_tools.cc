@@ -173,7 +173,7 @@ void alarms(Context& context) {
 
 void exporter_list(Context& context) {
   if (context.input.text.find("DCGM_FI_PROF_") == sv::npos || !context.input.facts.alerts.empty()) return;
-  int number = 0;
+  int number = context.input.first_line - 1;
   for (const sv line : lines(context.input.text)) {
     ++number;
     if (!trim(line).starts_with("DCGM_FI_PROF_")) continue;

@@ -93,6 +93,16 @@ void set_variable(State& state, const Word& word, Assigned one, int block, bool 
     state.unexported.insert_or_assign(setting.name, setting);
 }
 
+void unset(State& state, const std::vector<Word>& list, int block) {
+  for (std::size_t n = 1; n < list.size(); ++n) {
+    if (list[n].text.starts_with('-')) continue;
+    state.events.push_back({Event::unset, 0, list[n].text, block, state.place(list[n].span.begin).line});
+    state.exported.erase(list[n].text);
+    state.unexported.erase(list[n].text);
+    state.forget(list[n].text);
+  }
+}
+
 // export, declare -x, typeset -x, local, readonly.
 void declare(State& state, const std::vector<Word>& list, int block) {
   const sv verb = list[0].text;
@@ -100,7 +110,7 @@ void declare(State& state, const std::vector<Word>& list, int block) {
   for (std::size_t n = 1; n < list.size(); ++n) {
     const Word& word = list[n];
     if (word.text.starts_with('-')) {
-      if (verb == "export" && word.text.find('n') != sv::npos) return;
+      if (verb == "export" && word.text.find('n') != sv::npos) return unset(state, list, block);
       exported = exported || word.text.find('x') != sv::npos;
       continue;
     }
@@ -115,16 +125,6 @@ void declare(State& state, const std::vector<Word>& list, int block) {
       }
       state.exported[word.text] = 1;
     }
-  }
-}
-
-void unset(State& state, const std::vector<Word>& list, int block) {
-  for (std::size_t n = 1; n < list.size(); ++n) {
-    if (list[n].text.starts_with('-')) continue;
-    state.events.push_back({Event::unset, 0, list[n].text, block, state.place(list[n].span.begin).line});
-    state.exported.erase(list[n].text);
-    state.unexported.erase(list[n].text);
-    state.forget(list[n].text);
   }
 }
 

@@ -417,6 +417,16 @@ TEST(Fix, WhatNeedsADecisionStays) {
   EXPECT_EQ(launch->fixed(), launch->text) << "torchrun takes no --use_env and passes no --local_rank";
 }
 
+TEST(Fix, WhatAUserMaySetStays) {
+  for (const std::string text :
+       {"NCCL_IB_TIMEOUT=${NCCL_IB_TIMEOUT:-300}", "NCCL_IB_DISABLE=\"${NCCL_IB_DISABLE:-0}\"",
+        "NCCL_ASYNC_ERROR_HANDLING=${NCCL_ASYNC_ERROR_HANDLING:-1}"}) {
+    const auto script = judged("a.sh", "export " + text + "\nrun\n");
+    EXPECT_NE(script->ids(), "") << text;
+    EXPECT_EQ(script->fixed(), script->text);
+  }
+}
+
 TEST(Fix, WhatDoesNothingGoes) {
   EXPECT_EQ(judged("a.env", "NCCL_IB_DISABLE=0\nNCCL_TREE_THRESHOLD=0\nNCCL_ALGO=\"\"\nA=1\n")->fixed(),
             "A=1\n");
@@ -543,6 +553,16 @@ TEST(Handed, AnEmptyDefaultHandsOnWhatWasInherited) {
       "");
 }
 
+TEST(Handed, ExportCanBeTakenBack) {
+  EXPECT_EQ(ids("a.sh", "export NCCL_BUFFSIZE=4M\nexport -n NCCL_BUFFSIZE\ntorchrun x.py\n"), "");
+}
+
+TEST(Nccl18, MeasurementsByOtherNames) {
+  EXPECT_EQ(ids("a.sh", "export NCCL_DEBUG=INFO\nmpirun /t/nccl-tests-mpi/build/\"${benchmark}\" -b 8\n"),
+            "");
+  EXPECT_EQ(ids("a.sh", "export NCCL_DEBUG=INFO\npython all_reduce_bench.py\n"), "");
+}
+
 TEST(Handed, WindowsLineEndsAreSaid) {
   const auto script = judged("a.sh", "#!/bin/bash\r\nexport NCCL_DEBUG=WARN\r\n");
   ASSERT_EQ(script->inputs.at(0).facts.diagnostics.size(), 1U);
@@ -573,6 +593,7 @@ TEST(Kinds, ADocumentIsItsBlocks) {
 }
 
 TEST(Kinds, EachBlockIsATextOfItsOwn) {
+  EXPECT_EQ(ids("a.md", "```sh\nexport NCCL_NODES=2\n```\n```sh\nsrun -N $NCCL_NODES x\n```\n"), "");
   EXPECT_EQ(ids("a.md", "```sh\nexport NCCL_IB_TC=4M\n```\n```sh\nexport NCCL_IB_TC=4\n```\n"),
             "NCCL26:error:2");
   EXPECT_EQ(
