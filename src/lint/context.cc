@@ -252,14 +252,6 @@ Context::Context(const Input& in, std::size_t index, const Options& o, Report& r
     own_line_[comment.line] = comment.own_line;
   }
   if (options.nodes) job.nodes = options.nodes;
-  rccl = options.amd ||
-         std::ranges::any_of(settings_,
-                             [](const auto* s) {
-                               return s->name.starts_with("RCCL_") || s->name.starts_with("HSA_") ||
-                                      s->name == "HIP_VISIBLE_DEVICES" || s->name == "ROCR_VISIBLE_DEVICES";
-                             }) ||
-         (!settings_.empty() && mentions({"mi300", "mi325", "mi350", "mi355", "gfx9", "rocm/", "/opt/rocm",
-                                          "librccl", "rccl-tests"}));
   // What serves models moves its caches over UCX.
   if (!job.uses_ucx &&
       std::ranges::any_of(settings_, [](const auto* s) { return s->name.starts_with("UCX_"); }))
@@ -351,6 +343,18 @@ bool Context::has_reason(const Setting& setting) const {
         "unsupported", "corrupt", "regress", "JIRA",   "determinis", "memory",     "avoid",  "prevent"})
     if (icontains(comment, word)) return true;
   return false;
+}
+
+bool Context::rccl() const {
+  const auto of_amd = [](const Setting* one) {
+    return one->name.starts_with("RCCL_") || one->name.starts_with("HSA_") ||
+           one->name == "HIP_VISIBLE_DEVICES" || one->name == "ROCR_VISIBLE_DEVICES";
+  };
+  if (!rccl_)
+    rccl_ =
+        options.amd || std::ranges::any_of(settings_, of_amd) ||
+        mentions({"mi300", "mi325", "mi350", "mi355", "gfx9", "rocm/", "/opt/rocm", "librccl", "rccl-tests"});
+  return *rccl_;
 }
 
 bool Context::reproducible() const {

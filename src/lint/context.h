@@ -58,6 +58,8 @@ class Context {
   std::string label_of(const parse::Command& command) const;
   // A comment beside it names a reason: more than a word, or a ticket.
   bool has_reason(const parse::Setting& setting) const;
+  // AMD's library reads the variables: the same names, other defaults.
+  bool rccl() const;
   // The run has to give the same bits each time: an algorithm that is fixed for that is no fault.
   bool reproducible() const;
   // The texts choose another network than NCCL's own RDMA (EFA, TCPX, FasTrak, another plugin).
@@ -76,7 +78,6 @@ class Context {
   const Options& options;
   std::optional<Version> nccl;  // from the options, else from NCCL_VERSION in the text
   Job job;
-  bool rccl = false;  // AMD's library: the same names, other defaults
   int suggestions =
       200;  // near names are looked for so many times: a dump of thousands of unknown names stays fast
 
@@ -90,7 +91,7 @@ class Context {
   parse::LineIndex lines_;
   std::vector<parse::Setting> of_conf_;
   std::vector<const parse::Setting*> settings_;
-  mutable std::optional<bool> reproducible_;
+  mutable std::optional<bool> reproducible_, rccl_;
   std::map<std::string, const parse::Setting*, std::less<>> last_;
   std::map<int, std::string> comments_;  // by line
   std::map<int, bool> own_line_;

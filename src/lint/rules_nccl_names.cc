@@ -24,7 +24,7 @@ bool pytorch_name(sv name) {
       name, {"NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING"});
 }
 
-// Read by PyTorch with TORCH_ in front, and by nobody without.
+// Read by PyTorch with TORCH_ in front; without it NCCL reads none of them.
 bool only_torch_name(sv name) {
   return is_one_of(name, {"NCCL_AVOID_RECORD_STREAMS", "NCCL_HEARTBEAT_TIMEOUT_SEC", "NCCL_DUMP_ON_TIMEOUT",
                           "NCCL_ENABLE_MONITORING", "NCCL_TRACE_BUFFER_SIZE", "NCCL_CUDA_EVENT_CACHE",
@@ -74,7 +74,7 @@ void unknown(Context& context, const Setting& setting) {
   found.finding.severity = Severity::warn;
   found.finding.title = fmt::format("NCCL does not know {}", setting.name);
   found.finding.remedy = near ? fmt::format("did you mean {}?", *near) : "delete it";
-  if (context.rccl) {
+  if (context.rccl()) {
     found.finding.severity = Severity::info;
     if (!near) found.finding.remedy = "delete it, unless RCCL knows it: its own names are not listed here";
   }
@@ -82,7 +82,7 @@ void unknown(Context& context, const Setting& setting) {
 }
 
 void removed(Context& context, const Setting& setting, const Renamed& row) {
-  if (older(context.nccl, row.gone) || (row.still_read && context.rccl)) return;
+  if (older(context.nccl, row.gone) || (row.still_read && context.rccl())) return;
   const bool group = row.name == "NCCL_LAUNCH_MODE";
   const std::string word = row.still_read ? "deprecated" : "removed";
   Found& found = context.add("NCCL03", setting, row.now.empty() ? "unset" : std::string(row.now));

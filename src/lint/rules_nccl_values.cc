@@ -39,13 +39,13 @@ void p2p_off(Context& context, const Setting& setting) {
   const auto& peers = context.options.peers;
   if (!peers) found.finding.severity = Severity::warn;
   if (peers == false) found.finding.severity = Severity::info;
-  found.finding.title = context.rccl
+  found.finding.title = context.rccl()
                             ? fmt::format("{}={} turns xGMI off as well", setting.name, setting.value)
                             : fmt::format("{}={} turns NVLink off as well", setting.name, setting.value);
   found.finding.remedy =
-      context.rccl ? "unset it; if it hides a hang, look for ACS and the IOMMU first (topotune check)"
-                   : "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS "
-                     "and the IOMMU first (topotune check)";
+      context.rccl() ? "unset it; if it hides a hang, look for ACS and the IOMMU first (topotune check)"
+                     : "unset it; NVLink only: NCCL_P2P_LEVEL=NVL; if it hides a hang, look for ACS "
+                       "and the IOMMU first (topotune check)";
   unset_action(found, context, setting);
 }
 
@@ -241,11 +241,11 @@ void pinned(Context& context, const Setting& setting, const Selection& selection
   const bool any =
       std::ranges::any_of(section.tokens, [&](sv token) { return find_token(legal, token) != nullptr; });
   const std::string without = section.negated ? std::string("what is listed")
-                                              : left_out(setting, section, context.nccl, context.rccl);
+                                              : left_out(setting, section, context.nccl, context.rccl());
   if (!any || without.empty()) return;
   Found& found = context.add("NCCL06", setting, "unset");
   const bool wanted = context.reproducible() || context.other_network() || context.has_reason(setting);
-  if (section.negated || wanted || context.rccl) found.finding.severity = Severity::info;
+  if (section.negated || wanted || context.rccl()) found.finding.severity = Severity::info;
   found.finding.title = fmt::format("{} rules out {} for every message size", setting.name, without);
   found.finding.remedy = fmt::format("unset {}, or a tuner plugin that chooses by size", setting.name);
   unset_action(found, context, setting);
@@ -327,7 +327,7 @@ void levels(Context& context, const Setting& setting) {
 // ------------------------------------------------------------------------------------
 
 void flush_off(Context& context, const Setting& setting) {
-  if (setting.name != "NCCL_GDR_FLUSH_DISABLE" || number_of(setting) != 1 || context.rccl) return;
+  if (setting.name != "NCCL_GDR_FLUSH_DISABLE" || number_of(setting) != 1 || context.rccl()) return;
   Found& found = context.add("NCCL22", setting, "unset");
   const auto& needed = context.options.needs_flush;  // which GPU it is, the text does not tell
   if (!needed) found.finding.severity = Severity::warn;
@@ -357,7 +357,8 @@ void debug_switch(Context& context, const Setting& setting) {
   if (number_of(setting) != row->value || !read_integer(setting.value).whole) return;
   if (setting.name == "NCCL_CUMEM_ENABLE" && context.mentions({"vllm"})) return;
   // RCCL: no NVLS and no cuMem there, and no PXN is its default.
-  if (context.rccl && is_one_of(setting.name, {"NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_PXN_DISABLE"}))
+  if (context.rccl() &&
+      is_one_of(setting.name, {"NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_PXN_DISABLE"}))
     return;
   Found& found = context.add("NCCL24", setting, "unset");
   const bool order = setting.name == "NCCL_NVLS_ENABLE" && context.reproducible();
@@ -374,7 +375,7 @@ void channels(Context& context, const Setting& setting) {
   const auto number = number_of(setting);
   if (!number || *number <= 0 || (most && *number >= 16) || (least && *number < 32)) return;
   Found& found = context.add("NCCL27", setting, "unset");
-  const bool meant = context.rccl || context.reproducible() ||
+  const bool meant = context.rccl() || context.reproducible() ||
                      context.mentions({"moe", "inference", "expert"}) || context.has_reason(setting);
   if (meant || (most && *number > 8) || (least && *number == 32)) found.finding.severity = Severity::info;
   unset_action(found, context, setting);

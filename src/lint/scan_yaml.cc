@@ -42,6 +42,7 @@ class Walker {
         if (item->kind == YamlNode::scalar && concerns(sv(item->text).substr(0, item->text.find('='))) &&
             !added_.contains(item))
           listed(*item, scope);
+        if (concerns(item->text)) handed_on_.insert(item->text);
         walk(*item, scope, depth + 1);
       }
     if (node.kind != YamlNode::map) return;
@@ -66,6 +67,7 @@ class Walker {
     if (is_environment(name)) environment(value, scope, depth);
     if (name == "data" && value.kind == YamlNode::map) config_map(value);
     if (name == "env_file") includes(value);
+    if (value.kind == YamlNode::null && concerns(name)) handed_on_.insert(name);
     if (value.kind == YamlNode::scalar && concerns(name) && !added_.contains(&key))
       add(key, value, scope, std::nullopt);
     if (name == "<<") return merged(value, scope, depth);
@@ -116,7 +118,7 @@ class Walker {
   // {path: FILE, content: TEXT} of cloud-init, Ansible and their kin.
   void written_file(const YamlNode& node) {
     const YamlNode *path = nullptr, *content = nullptr;
-    for (const sv key : {"path", "dest"})
+    for (const sv key : {"path", "dest", "destination"})
       if (path == nullptr) path = node.find(key);
     for (const sv key : {"content", "line", "block"})
       if (content == nullptr) content = node.find(key);
@@ -243,6 +245,7 @@ class Walker {
   // Names of variables that stand where nothing of the above looks.
   void say_unread() {
     std::set<sv> known(out_.reads.begin(), out_.reads.end());
+    known.insert(handed_on_.begin(), handed_on_.end());
     for (const auto& one : out_.settings) known.insert(one.name);
     std::set<std::string> said;
     std::map<int, int> inside;  // by line: scripts that begin, less those that ended on the line before
@@ -439,6 +442,7 @@ class Walker {
   ConfigText& out_;
   int steps_ = 0;
   std::size_t bytes_ = 0;
+  std::set<sv> handed_on_;                 // named without a value: taken from outside, or not set
   std::set<const YamlNode*> added_;        // names and items that are settings already
   std::vector<std::pair<int, int>> read_;  // lines of scripts and files inside
 };

@@ -337,9 +337,11 @@ void option_settings(State& state, const std::vector<Word>& list, const std::vec
     for (std::size_t n = at + 1; n < list.size(); ++n)
       if (!list[n].text.starts_with('-'))
         add_option_setting(state, list[n], 0, program, block, nullptr, Without::keeps_nothing);
-  for (std::size_t n = at + 1; n < list.size(); ++n)
-    for (const auto& row : kCarriers)
-      if (n < list.size() && starts(row, program)) carried(state, list, n, row, program, block);
+  std::vector<const Carrier*> rows;
+  for (const auto& row : kCarriers)
+    if (starts(row, program)) rows.push_back(&row);
+  for (std::size_t n = at + 1; n < list.size() && !rows.empty(); ++n)
+    for (const auto* row : rows) carried(state, list, n, *row, program, block);
 }
 
 std::string option_value(const std::vector<std::string>& list, sv option) {

@@ -331,8 +331,9 @@ TEST(Yaml, VariablesStandInManyPlaces) {
 }
 
 TEST(Yaml, APlaceThatIsNotReadIsSaid) {
-  const auto text =
-      judged("a.yaml", "# NCCL_DEBUG\nx:\n  flags: --set NCCL_IB_TC=x\n  env: {NCCL_IB_SL: 1}\n");
+  const auto text = judged("a.yaml",
+                           "# NCCL_DEBUG\nx:\n  flags: --set NCCL_IB_TC=x\n  env: {NCCL_IB_SL: 1}\n"
+                           "pass: [NCCL_ALGO]\nnccl: {NCCL_PROTO: null}\n");
   ASSERT_EQ(text->inputs.at(0).facts.diagnostics.size(), 1U);
   EXPECT_EQ(text->inputs.at(0).facts.diagnostics[0].at.line, 3);
   EXPECT_THAT(text->inputs.at(0).facts.diagnostics[0].text, HasSubstr("NCCL_IB_TC"));
