@@ -53,11 +53,11 @@ bool is_foreign(std::string_view path) {
   const std::string name = to_lower(base_name(path));
   const auto dot = name.rfind('.');
   static constexpr auto kEnds = std::to_array<std::string_view>(
-      {"tf",  "tfvars",   "hcl",    "mk",    "mak",   "am",  "ac",    "m4",   "cmake", "c",    "cc",    "cpp",
-       "cxx", "h",        "hh",     "hpp",   "cu",    "cuh", "hip",   "go",   "rs",    "java", "js",    "mjs",
-       "ts",  "tsx",      "rb",     "pl",    "pm",    "jl",  "r",     "nix",  "toml",  "xml",  "html",  "htm",
-       "css", "groovy",   "gradle", "scala", "kt",    "cs",  "swift", "php",  "sql",   "diff", "patch", "csv",
-       "tsv", "makefile", "tex",    "svg",   "proto", "bat", "cmd",   "doxy", "log",   "out",  "err"});
+      {"tf",  "tfvars",   "hcl",    "mk",    "mak",   "am",  "ac",    "m4",  "cmake", "c",    "cc",    "cpp",
+       "cxx", "h",        "hh",     "hpp",   "cu",    "cuh", "hip",   "go",  "rs",    "java", "js",    "mjs",
+       "ts",  "tsx",      "rb",     "pl",    "pm",    "jl",  "r",     "nix", "toml",  "xml",  "html",  "htm",
+       "css", "groovy",   "gradle", "scala", "kt",    "cs",  "swift", "php", "sql",   "diff", "patch", "csv",
+       "tsv", "makefile", "tex",    "svg",   "proto", "bat", "doxy",  "log", "out",   "err"});
   return name == "makefile" || name == "gnumakefile" || name == "cmakelists.txt" || name == "jenkinsfile" ||
          (dot != std::string::npos &&
           std::ranges::find(kEnds, std::string_view(name).substr(dot + 1)) != kEnds.end());

@@ -604,8 +604,19 @@ void directive(State& state, sv text, Place at) {
     } else {
       continue;
     }
-    if (name == "export" || name == "v") add_export_list(state, value, ',', at, 0, "");
+    if (name == "export") add_export_list(state, value, ',', at, 0, "");
     state.out.directives.emplace_back(name, value);
+  }
+}
+
+void pbs_directive(State& state, sv text, Place at) {
+  const std::vector<sv> list = words(text);
+  for (std::size_t n = 0; n + 1 < list.size(); ++n) {
+    if (list[n] == "-v") add_export_list(state, list[n + 1], ',', at, 0, "");
+    if (list[n] == "-l" && list[n + 1].starts_with("select=")) {
+      const sv count = list[n + 1].substr(7);
+      state.out.directives.emplace_back("nodes", std::string(count.substr(0, count.find(':'))));
+    }
   }
 }
 

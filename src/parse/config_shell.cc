@@ -174,6 +174,7 @@ void Scanner::read_comment() {
   const sv text = trim(s_.text.substr(begin + 1, i_ - begin - 1));
   const Place at = s_.place(begin);
   if (text.starts_with("SBATCH ")) shell::directive(s_, text.substr(7), at);
+  if (text.starts_with("PBS ")) shell::pbs_directive(s_, text.substr(4), at);
   s_.out.comments.push_back({at.line, std::string(text), words_.empty()});
 }
 

@@ -90,6 +90,8 @@ void scan(State& state, std::size_t begin, std::size_t end, int depth);
 
 // "--nodes=4", "-N 4": the text behind #SBATCH.
 void directive(State& state, std::string_view text, Place at);
+// "-l select=2:ngpus=4", "-v NAME=VALUE": the text behind #PBS.
+void pbs_directive(State& state, std::string_view text, Place at);
 // Variables that an arithmetic expression reads.
 void note_reads(State& state, std::string_view text);
 // Takes a simple command apart into settings, events and a Command. Returns the command's index, or -1.

@@ -554,6 +554,12 @@ TEST(Handed, AnEmptyDefaultHandsOnWhatWasInherited) {
       "");
 }
 
+TEST(Handed, PbsTellsNodesAndVariables) {
+  EXPECT_EQ(ids("a.pbs", "#!/bin/bash\n#PBS -N 4\n#PBS -l select=1:ngpus=8\nexport NCCL_IB_DISABLE=1\nrun\n"),
+            "NCCL11:info:4");
+  EXPECT_EQ(ids("a.pbs", "#!/bin/bash\n#PBS -v A=1,NCCL_BUFFSIZE=4M\nrun\n"), "NCCL26:error:2");
+}
+
 TEST(Handed, ExportCanBeTakenBack) {
   EXPECT_EQ(ids("a.sh", "export NCCL_BUFFSIZE=4M\nexport -n NCCL_BUFFSIZE\ntorchrun x.py\n"), "");
 }
