@@ -81,7 +81,16 @@ void run_rules(Context& context) {
 
 parse::ConfigText scan(parse::ConfigKind kind, std::string_view text) {
   if (kind == parse::ConfigKind::yaml) return scan_yaml(text);
-  return kind == parse::ConfigKind::notebook ? scan_notebook(text) : parse::scan_config(kind, text);
+  if (kind == parse::ConfigKind::notebook) return scan_notebook(text);
+  parse::ConfigText out = parse::scan_config(kind, text);
+  const auto embedded = std::exchange(out.embedded, {});
+  for (const auto& one : embedded) {  // YAML that a script writes
+    parse::ConfigText inner = scan_yaml(one.text);
+    for (auto& setting : inner.settings)
+      setting.literal = setting.literal && setting.value.find('$') == std::string::npos;
+    parse::append_config(out, std::move(inner), one.at, one.scope);
+  }
+  return out;
 }
 
 // Each block is a text of its own; what it would include is not there.

@@ -329,6 +329,10 @@ void open_embedded(ConfigText& out, int depth) {
   std::vector<Embedded> inner;
   inner.swap(out.embedded);
   for (auto& one : inner) {
+    if (one.kind == ConfigKind::yaml) {  // read elsewhere
+      out.embedded.push_back(std::move(one));
+      continue;
+    }
     ConfigText text = scan_one(one.kind, one.text);
     if (depth < 4) open_embedded(text, depth + 1);
     if (one.one_line)

@@ -201,8 +201,8 @@ ConfigText scan_lua(std::string_view text);
 // The blocks of a document as `embedded`, not read yet; scope "?": nothing says what the block is.
 ConfigText scan_document(std::string_view text);
 
-// Any of the above, embedded texts included. YAML, notebooks and documents are read elsewhere
-// (lint/scan_yaml.h, lint/lint.cc); here they give nothing.
+// Any of the above, embedded texts included; those that are YAML stay in `embedded`. YAML, notebooks and
+// documents are read elsewhere (lint/scan_yaml.h, lint/lint.cc); here they give nothing.
 ConfigText scan_config(ConfigKind kind, std::string_view text);
 
 // Appends `from`, read from a text whose first byte stands at `at` of `into`'s; spans of `from` are dropped.

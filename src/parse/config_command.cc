@@ -631,6 +631,7 @@ std::optional<Use> use_of_here_document(const std::vector<Command>& commands, st
     if (is_one_of(program, {"bash", "sh", "zsh", "ssh", "sbatch", "qsub", "bsub", "dash", "ksh"}))
       return Use{ConfigKind::shell, n > index};
     if (program.starts_with("python")) return Use{ConfigKind::python, true};
+    if (is_one_of(program, {"kubectl", "oc"})) return Use{ConfigKind::yaml, true};
   }
   return std::nullopt;
 }

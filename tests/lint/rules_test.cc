@@ -540,6 +540,10 @@ TEST(Handed, AScriptThatIsWrittenIsAScript) {
   EXPECT_EQ(ids("a.sh", "cat <<EOF | sbatch\n" + body), "NCCL26:error:2");
   EXPECT_EQ(ids("a.sh", "cat <<EOF > $OUT/job.sbatch\nexport NCCL_IB_TIMEOUT=\\$T\n" + body),
             "NCCL26:error:3");
+  const std::string pod = "env:\n- name: NCCL_BUFFSIZE\n  value: 4M\n- name: NCCL_IB_TC\n  value: $TC\nEOF\n";
+  EXPECT_EQ(ids("a.sh", "cat <<EOF | kubectl apply -f -\n" + pod), "NCCL26:error:3");
+  EXPECT_EQ(ids("a.sh", "kubectl apply -f - <<EOF\n" + pod), "NCCL26:error:3");
+  EXPECT_EQ(ids("a.sh", "cat > pod.yaml <<EOF\n" + pod), "NCCL26:error:3");
   EXPECT_EQ(ids("a.sh", "cat <<EOF > README.md\n" + body), "");
   EXPECT_EQ(ids("a.sh", "cat <<EOF\n" + body), "");
   EXPECT_EQ(
