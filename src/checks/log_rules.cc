@@ -81,13 +81,11 @@ model::Diagnosis diagnose_log(const model::NcclLog& log, const model::Machine* m
     }
   }
   // No finding is no proof of health where something failed, or where the log describes nothing.
-  const bool failed =
+  diagnosis.unexplained =
       std::ranges::any_of(log.problems, [](const model::LogProblem& p) { return p.harmless.empty(); });
-  if (diagnosis.findings.empty() && (failed || (log.communicators.empty() && log.edges.empty()))) {
+  if (diagnosis.findings.empty() && log.communicators.empty() && log.edges.empty()) {
     for (auto& rule : diagnosis.checked)
-      diagnosis.not_checked.push_back(
-          {std::move(rule), failed ? "the log holds an error whose cause no rule knows"
-                                   : "the log describes no communicator"});
+      diagnosis.not_checked.push_back({std::move(rule), "the log describes no communicator"});
     diagnosis.checked.clear();
   }
   join_causes(diagnosis);

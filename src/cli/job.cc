@@ -5,6 +5,8 @@
 
 #include "checks/causes.h"
 #include "checks/log_rules.h"
+#include "lint/machine.h"
+#include "model/paths.h"
 #include "parse/nccl_log.h"
 
 namespace topotune::cli {
@@ -13,6 +15,7 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
   std::ranges::move(more.findings, std::back_inserter(to.findings));
   std::ranges::move(more.checked, std::back_inserter(to.checked));
   std::ranges::move(more.not_checked, std::back_inserter(to.not_checked));
+  to.unexplained = to.unexplained || more.unexplained;
   std::ranges::sort(to.checked);
   to.checked.erase(std::unique(to.checked.begin(), to.checked.end()), to.checked.end());
   std::erase_if(to.not_checked,
@@ -86,8 +89,13 @@ model::Diagnosis diagnose(const Input& input, const Job& job, const Globals& glo
   const bool machine = !input.machine.topology.gpus.empty();
   for (const auto& [name, log] : job.logs)
     append(diagnosis, checks::diagnose_log(log, machine ? &input.machine : nullptr, name));
-  if (!job.configs.empty())
-    append(diagnosis, lint::judge(job.configs, lint_options(evidence.nccl_version, globals)).diagnosis());
+  if (!job.configs.empty()) {
+    auto known = lint_options(evidence.nccl_version, globals);
+    const auto paths = model::paths_of(input.machine.topology);
+    evidence.paths = &paths;
+    lint::know_machine(known, evidence);
+    append(diagnosis, lint::judge(job.configs, known).diagnosis());
+  }
   checks::join_causes(diagnosis);
   return diagnosis;
 }

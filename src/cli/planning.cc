@@ -9,12 +9,11 @@
 #include <iterator>
 
 #include "base/text.h"
-#include "checks/facts_of.h"
-#include "checks/known_gpus.h"
 #include "checks/log_rules.h"
 #include "checks/rule.h"
 #include "cli/fingerprint.h"
 #include "lint/lint.h"
+#include "lint/machine.h"
 #include "model/paths.h"
 #include "parse/log_costs.h"
 #include "parse/measurement.h"
@@ -122,66 +121,6 @@ void append(model::Diagnosis& to, model::Diagnosis more) {
   std::ranges::move(more.findings, std::back_inserter(to.findings));
 }
 
-bool is_nvidia(const model::Gpu& gpu) { return gpu.pci_vendor.value_or(0x10de) == 0x10de; }
-
-// The links of its model are on the carrier board, and nobody has counted others.
-bool has_links(const model::Machine& machine, const model::Gpu& gpu) {
-  if (gpu.nvlinks) return *gpu.nvlinks > 0;
-  if (!gpu.links.empty()) return true;
-  const auto* known = checks::known_gpu(gpu);
-  return known != nullptr && known->wiring == checks::Wiring::board && known->nvlinks.value_or(0) > 0 &&
-         !machine.nvlink_disabled.value.value_or(false);
-}
-
-// Whether GPUs reach each other by NVLink, xGMI, or P2P below a switch.
-std::optional<bool> peers_of(const model::Machine& machine, const std::vector<model::Path>& paths) {
-  const auto& gpus = machine.topology.gpus;
-  if (gpus.empty()) return std::nullopt;
-  if (gpus.size() == 1) return false;
-  const auto allowed = [&](std::string_view a, std::string_view b) {
-    return std::ranges::any_of(machine.p2p, [&](const model::P2pStatus& one) {
-      return one.from == a && one.to == b && one.status == "OK" &&
-             (one.capability == "read" || one.capability == "write");
-    });
-  };
-  const auto is_gpu = [&](const std::string& id) {
-    return std::ranges::find(gpus, id, &model::Gpu::id) != gpus.end();
-  };
-  bool any_allowed = false;
-  for (const auto& path : paths) {
-    if (!is_gpu(path.a) || !is_gpu(path.b) || !path.type) continue;
-    if (*path.type == model::PathType::nvl || *path.type == model::PathType::xgmi) return true;
-    const bool open = allowed(path.a, path.b) || allowed(path.b, path.a);
-    any_allowed = any_allowed || open;
-    if (open && (*path.type == model::PathType::pix || *path.type == model::PathType::pxb)) return true;
-  }
-  if (std::ranges::all_of(gpus, [&](const model::Gpu& gpu) { return has_links(machine, gpu); })) return true;
-  return !machine.p2p.empty() && !any_allowed ? std::optional(false) : std::nullopt;
-}
-
-std::optional<bool> needs_flush(const model::Topology& topology) {
-  bool young = !topology.gpus.empty();
-  for (const auto& gpu : topology.gpus) {
-    const auto* model = checks::known_gpu(gpu);
-    const int sm = !is_nvidia(gpu) ? 0 : gpu.sm.value_or(model != nullptr ? model->sm : 0);
-    if (sm > 0 && sm < 90) return true;
-    young = young && sm >= 90 && !gpu.c2c;
-  }
-  return young ? std::optional(false) : std::nullopt;
-}
-
-// What this machine and this job decide for the rules about texts.
-void know_machine(lint::Options& known, const checks::Evidence& evidence, const plan::Job& job) {
-  const auto& machine = *evidence.machine;
-  known.nodes = job.nodes;
-  known.amd = !machine.topology.gpus.empty() && std::ranges::none_of(machine.topology.gpus, is_nvidia);
-  known.peers = peers_of(machine, *evidence.paths);
-  known.needs_flush = needs_flush(machine.topology);
-  const auto ports = checks::rails_of(evidence).ports;
-  if (std::ranges::any_of(ports, [](const auto* port) { return port->state == "ACTIVE"; }))
-    known.rails = true;
-}
-
 model::Diagnosis diagnose(const Input& input, const JobTexts& texts, checks::Evidence& evidence,
                           const plan::Job& job, MachineRules rules, const Globals& globals) {
   auto out = rules == MachineRules::judge ? checks::run(evidence) : model::Diagnosis{};
@@ -192,7 +131,8 @@ model::Diagnosis diagnose(const Input& input, const JobTexts& texts, checks::Evi
   known.nccl = lint::parse_version(evidence.nccl_version);
   known.ucx = lint::parse_version(globals.ucx_version);
   known.driver = lint::parse_version(globals.driver_version);
-  know_machine(known, evidence, job);
+  known.nodes = job.nodes;
+  lint::know_machine(known, evidence);
   append(out, lint::judge(texts.inputs, known).diagnosis());
   return out;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "emit/labels.h"
 
 namespace topotune::emit {
 
@@ -39,6 +40,8 @@ std::string findings_nagios(const model::Diagnosis& diagnosis) {
     says = fmt::format("{} {}: {}", worst.rule, worst.subject, worst.title);
     if (diagnosis.findings.size() > 1) says += fmt::format(" (+{} more)", diagnosis.findings.size() - 1);
   }
+  if (verdict == model::Verdict::unknown && diagnosis.unexplained)
+    says = labels_of(model::Language::en).unexplained;
   return fmt::format("TOPOTUNE {} - {} | errors={} warnings={} infos={} checked={} not_checked={}\n", state_of(verdict),
                      one_line(says), count(model::Severity::error), count(model::Severity::warn),
                      count(model::Severity::info), diagnosis.checked.size(), diagnosis.not_checked.size());

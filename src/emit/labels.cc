@@ -25,7 +25,8 @@ const Labels& labels_of(model::Language language) {
                                       "reference",
                                       "| severity | rule | where | what |\n|---|---|---|---|\n",
                                       "\n{} rules checked",
-                                      "; {} could not be:\n\n"};
+                                      "; {} could not be:\n\n",
+                                      "a failure that no rule explains: topotune log shows it"};
   static constexpr Labels kChinese = {
       "\uff1b\u671f\u671b {}",
       "    \u5f71\u54cd\uff1a{}\n",
@@ -51,7 +52,8 @@ const Labels& labels_of(model::Language language) {
       "\u53c2\u8003",
       "| \u4e25\u91cd\u7a0b\u5ea6 | \u89c4\u5219 | \u4f4d\u7f6e | \u95ee\u9898 |\n|---|---|---|---|\n",
       "\n\u5df2\u68c0\u67e5 {} \u6761\u89c4\u5219",
-      "\uff1b{} \u6761\u65e0\u6cd5\u68c0\u67e5\uff1a\n\n"};
+      "\uff1b{} \u6761\u65e0\u6cd5\u68c0\u67e5\uff1a\n\n",
+      "\u6709\u89c4\u5219\u65e0\u6cd5\u89e3\u91ca\u7684\u5931\u8d25\uff1atopotune log \u53ef\u67e5\u770b"};
   return language == model::Language::zh ? kChinese : kEnglish;
 }
 

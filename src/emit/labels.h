@@ -14,6 +14,7 @@ struct Labels {
   const char *expected, *observed, *evidence, *because, *impact, *remedy, *reference;  // Markdown items
   const char* table_head;
   const char *rules_checked, *could_not_be;
+  const char* unexplained;
 };
 const Labels& labels_of(model::Language language);
 

@@ -40,11 +40,13 @@ struct Diagnosis {
   std::vector<Finding> findings;
   std::vector<std::string> checked;
   std::vector<NotChecked> not_checked;
+  bool unexplained = false;  // a program failed, and no rule knows why
 };
 
 enum class Verdict { ok, info, warn, error, unknown };
 const char* name_of(Verdict verdict);
-// The worst finding; `unknown` when nothing was checked and nothing found.
+// The worst finding; `unknown` when nothing was checked and nothing found, or a failure has no warning and no
+// error that may be its cause.
 Verdict verdict_of(const Diagnosis& diagnosis);
 
 }  // namespace topotune::model

@@ -58,9 +58,13 @@ const char* name_of(Verdict verdict) {
 }
 
 Verdict verdict_of(const Diagnosis& diagnosis) {
-  if (diagnosis.findings.empty()) return diagnosis.checked.empty() ? Verdict::unknown : Verdict::ok;
-  const auto worst = std::ranges::max_element(diagnosis.findings, {}, &Finding::severity)->severity;
-  return worst == Severity::error ? Verdict::error : worst == Severity::warn ? Verdict::warn : Verdict::info;
+  auto worst = Severity::info;
+  for (const auto& f : diagnosis.findings) worst = std::max(worst, f.severity);
+  if (worst == Severity::error) return Verdict::error;
+  if (worst == Severity::warn) return Verdict::warn;
+  if (diagnosis.unexplained) return Verdict::unknown;
+  if (!diagnosis.findings.empty()) return Verdict::info;
+  return diagnosis.checked.empty() ? Verdict::unknown : Verdict::ok;
 }
 
 }  // namespace topotune::model

@@ -107,7 +107,8 @@ STDERR: /t: it was measured with NCCL 2.27.1, this is 2.28.9
 
 NAME: what only rank 0 reads need not be on the others' machines
 RUN: mkdir a b; printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.28.9\nend 0\n' >a/t; A='tune --collectives all_reduce --sizes 4K --mode stream --budget 5 --add t --out t --ranks 2 --rendezvous 127.0.0.1:28817'; (cd b; topotune $A --rank 1; echo follower $?) & (cd a; topotune $A --rank 0 -q; echo leader $?); wait; ls a b
-EXPECT: leader 0
+EXPECT: proved in
+EXPECT: follower 0
 EXPECT: a:
 EXPECT: t
 EXPECT: b:
