@@ -320,6 +320,8 @@ std::optional<int> whole_bridge(const BridgedPair& pair, const std::vector<Bridg
   if (known != nullptr) {
     if (known->wiring != Wiring::bridge || known->links_per_bridge == 0) return std::nullopt;
     const int bridges = (pair.links + known->links_per_bridge - 1) / known->links_per_bridge;
+    constexpr int kMostBridges = 3;  // places that a card has for them: more links are not a bridge's
+    if (bridges > kMostBridges) return std::nullopt;
     return bridges * known->links_per_bridge;
   }
   if (!pairs_only || all.size() < 2 || !same_model(*pair.a, *pair.b).value_or(true)) return std::nullopt;

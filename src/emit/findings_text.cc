@@ -93,7 +93,8 @@ std::string summary(const model::Diagnosis& diagnosis, model::Language language)
     const auto n = std::ranges::count(diagnosis.findings, severity, &Finding::severity);
     if (n > 0) parts.push_back(counted(n, forms[static_cast<std::size_t>(severity)], language));
   }
-  if (diagnosis.unexplained) parts.push_back(labels.unexplained);
+  if (diagnosis.unexplained && model::verdict_of(diagnosis) == model::Verdict::unknown)
+    parts.push_back(labels.unexplained);
   if (parts.empty()) return diagnosis.checked.empty() ? labels.nothing_checked : labels.nothing_found;
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -120,8 +120,13 @@ void pytorch(Context& context, const Setting& setting) {
   Found& found = context.add("NCCL19", setting, "TORCH_" + setting.name);
   found.finding.title =
       fmt::format("{} belongs to PyTorch and is called TORCH_{}", setting.name, setting.name);
-  found.finding.remedy = fmt::format(
-      "TORCH_{} (PyTorch 2.2 and newer); it tears a hung job down, it does not heal NCCL", setting.name);
+  if (only_torch_name(setting.name)) {
+    found.finding.impact = "no effect: what the author wanted does not happen";
+    found.finding.remedy = fmt::format("TORCH_{}, or delete it", setting.name);
+  } else {
+    found.finding.remedy = fmt::format(
+        "TORCH_{} (PyTorch 2.2 and newer); it tears a hung job down, it does not heal NCCL", setting.name);
+  }
   found.finding.action = "rename-" + setting.name;
   // What nobody read so far would begin to act.
   if (!only_torch_name(setting.name)) context.rename(found, setting, "TORCH_" + setting.name);

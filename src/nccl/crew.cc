@@ -10,8 +10,8 @@ namespace topotune::nccl {
 // An order is a line of numbers and what is said with it. It travels between processes of one version of this
 // program, which the meeting made sure of.
 struct Crew::Order {
-  enum What { make, run, verify, drop, end };
-  What what = end;
+  enum class What { make, run, verify, drop, end };
+  What what = What::end;
   int group = 0;
   coll::Question question;
   int iterations = 0, launches = 0;
@@ -21,7 +21,7 @@ struct Crew::Order {
   std::string said;                // the setting; of `make` the communicators' id
 
   std::string text() const {
-    return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}\n{}", int{what}, group,
+    return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}\n{}", static_cast<int>(what), group,
                        static_cast<int>(question.op), static_cast<int>(question.type),
                        static_cast<int>(question.reduction), question.bytes, question.root,
                        int{question.in_place}, iterations, launches, static_cast<int>(mode), buffer_bytes,
@@ -32,8 +32,9 @@ struct Crew::Order {
     std::vector<std::size_t> numbers;
     for (const auto word : words(std::string_view(text).substr(0, end)))
       if (const auto n = parse_int<std::size_t>(word)) numbers.push_back(*n);
-    if (end == std::string::npos || numbers.size() != 14 || numbers[0] > Order::end ||
-        numbers[2] >= coll::all_ops().size() || numbers[10] > static_cast<int>(coll::Mode::graph))
+    if (end == std::string::npos || numbers.size() != 14 ||
+        numbers[0] > static_cast<std::size_t>(What::end) || numbers[2] >= coll::all_ops().size() ||
+        numbers[10] > static_cast<int>(coll::Mode::graph))
       return std::nullopt;
     const auto number = [&](std::size_t i) { return static_cast<int>(numbers[i]); };
     Order o;
@@ -51,15 +52,15 @@ struct Crew::Order {
   }
   std::string name() const {
     switch (what) {
-      case make:
+      case What::make:
         return "making communicators";
-      case run:
+      case What::run:
         return fmt::format("{} of {} bytes", coll::name_of(question.op), question.bytes);
-      case verify:
+      case What::verify:
         return fmt::format("checking {} of {} bytes", coll::name_of(question.op), question.bytes);
-      case drop:
+      case What::drop:
         return "closing communicators";
-      case end:
+      case What::end:
         return "the end";
     }
     return {};
@@ -77,7 +78,7 @@ class Crew::Led : public coll::Backend {
   Led(Crew& crew, int id) : crew_(crew), id_(id), own_(*crew.groups_.at(id)) {}
   ~Led() override {
     Order o;
-    o.what = Order::drop, o.group = id_;
+    o.what = Order::What::drop, o.group = id_;
     if (!crew_.lost_) static_cast<void>(crew_.command(o));
     crew_.groups_.erase(id_);  // where the order did not come so far
   }
@@ -92,12 +93,12 @@ class Crew::Led : public coll::Backend {
   }
   Result<coll::Timed> run(const coll::Question& question, int iterations, coll::Mode mode,
                           int launches) override {
-    auto report = order(Order::run, question, iterations, mode, launches);
+    auto report = order(Order::What::run, question, iterations, mode, launches);
     if (!report) return tl::unexpected(report.error());
     return std::move(report->timed);
   }
   Result<coll::Checked> verify(const coll::Question& question, coll::Mode mode) override {
-    auto report = order(Order::verify, question, 1, mode, 0);
+    auto report = order(Order::What::verify, question, 1, mode, 0);
     if (!report) return tl::unexpected(report.error());
     return std::move(report->checked);
   }
@@ -146,7 +147,7 @@ Result<Crew::Report> Crew::command(const Order& order) {
   if (lost_) return tl::unexpected(*lost_);
   const auto told = hands_.peers.exchange(order.text(), "what to do next", hands_.limit_seconds);
   if (!told) return lose(told.error()), tl::unexpected(told.error());
-  return order.what == Order::end ? Result<Report>() : carry_out(order);
+  return order.what == Order::What::end ? Result<Report>() : carry_out(order);
 }
 
 Result<void> Crew::follow(const std::function<Result<void>(const std::string&)>& hear,
@@ -159,9 +160,9 @@ Result<void> Crew::follow(const std::function<Result<void>(const std::string&)>&
     if (!told) return lose(told.error()), tl::unexpected(told.error());
     const auto order = Order::from(told->front());
     if (!order) return fail(Errc::malformed, "rank 0 sent something that is no order");
-    if (order->what == Order::end) return {};
+    if (order->what == Order::What::end) return {};
     step(order->name());
-    const bool works = order->what == Order::run || order->what == Order::verify;
+    const bool works = order->what == Order::What::run || order->what == Order::What::verify;
     if (works && order->said != heard) {
       heard = order->said;
       if (const auto ok = hear(heard); !ok) {
@@ -177,7 +178,8 @@ Result<void> Crew::follow(const std::function<Result<void>(const std::string&)>&
 // other error ends the crew, as others may be waiting inside of the operation.
 Result<Crew::Report> Crew::carry_out(const Order& order) {
   auto report = work(order);
-  const bool cannot = !report && (report.error().code == Errc::unsupported || order.what == Order::make);
+  const bool cannot =
+      !report && (report.error().code == Errc::unsupported || order.what == Order::What::make);
   Result<std::vector<double>> mine = std::vector<double>(6);
   if (report)
     mine = std::vector<double>{0,
@@ -197,7 +199,7 @@ Result<Crew::Report> Crew::carry_out(const Order& order) {
   }
   const bool failed =
       std::ranges::any_of(*all, [](const auto& theirs) { return theirs.size() != 6 || theirs[0] != 0; });
-  if (failed && order.what == Order::make) forget(order.group);
+  if (failed && order.what == Order::What::make) forget(order.group);
   const bool symmetric = !coll::has_root(order.question.op);
   for (int r = 0; r < hands_.peers.size(); ++r) {
     const auto& theirs = (*all)[static_cast<std::size_t>(r)];
@@ -221,7 +223,7 @@ Result<Crew::Report> Crew::carry_out(const Order& order) {
 
 Result<Crew::Report> Crew::work(const Order& order) {
   Report report;
-  if (order.what == Order::make) {
+  if (order.what == Order::What::make) {
     if (auto ok = make_here(order); !ok) return tl::unexpected(ok.error());
     return report;
   }
@@ -230,7 +232,7 @@ Result<Crew::Report> Crew::work(const Order& order) {
   auto& group = *at->second;
   const bool several = hands_.peers.size() > 1;
   switch (order.what) {
-    case Order::run: {
+    case Order::What::run: {
       // The order reaches the processes some time apart, which the first operation would count as its own.
       // In a graph's first launch they meet anyway.
       if (several && order.iterations > 1 && order.mode != coll::Mode::graph) {
@@ -242,13 +244,13 @@ Result<Crew::Report> Crew::work(const Order& order) {
       report.timed = std::move(*timed);
       return report;
     }
-    case Order::verify: {
+    case Order::What::verify: {
       auto checked = group.verify(order.question, order.mode);
       if (!checked) return tl::unexpected(checked.error());
       report.checked = std::move(*checked);
       return report;
     }
-    case Order::drop:
+    case Order::What::drop:
       groups_.erase(at);
       return report;
     default:
@@ -289,7 +291,7 @@ Result<std::unique_ptr<coll::Backend>> Crew::make(const GroupOptions& options) {
   const auto id = hands_.library.unique_id();
   if (!id) return tl::unexpected(id.error());
   Order o;
-  o.what = Order::make, o.group = made_++;
+  o.what = Order::What::make, o.group = made_++;
   o.buffer_bytes = options.buffer_bytes;
   o.min_ctas = options.min_ctas.value_or(0), o.max_ctas = options.max_ctas.value_or(0);
   o.said.assign(id->internal, sizeof id->internal);

@@ -246,6 +246,8 @@ TEST(Nvl04, PartialContact) {
   for (auto& gpu : machine.topology.gpus) gpu.name = "NVIDIA H100 PCIe";
   machine.topology.stated[0].nvlinks = 12;
   EXPECT_TRUE(says("NVL04", machine).clean());
+  machine.topology.stated[0].nvlinks = 18;
+  EXPECT_TRUE(says("NVL04", machine).clean()) << "more than three bridges carry";
   for (auto& gpu : machine.topology.gpus) gpu.name.reset();
   machine.topology.stated[0].nvlinks = 3;
   EXPECT_TRUE(says("NVL04", machine).not_evaluated()) << "a model that may have three links";

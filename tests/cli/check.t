@@ -82,3 +82,17 @@ NOT: RDMA06
 NOT: RDMA08
 NOT: QOS02
 NOT: QOS04
+
+NAME: a failure that no rule explains is no ok, also in a log beside nothing else
+RUN: printf 'a:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 6000 commId 0x7 - Init COMPLETE\na:1:2 [0] misc/something.cc:7 NCCL WARN Frobnication of queue failed\na:1:2 [0] NCCL INFO enqueue.cc:12 -> 3\n' >$TMP/job.log; topotune check $TMP/job.log; echo status $?; topotune check --nagios $TMP/job.log; topotune check --json $TMP/job.log | grep -o '"verdict": *"[a-z]*"'
+EXPECT: unknown
+EXPECT: a failure that no rule explains
+EXPECT: status 3
+EXPECT: TOPOTUNE UNKNOWN - a failure that no rule explains
+EXPECT: "unknown"
+
+NAME: and is not said beside a finding that may be its cause
+RUN: printf 'ibvwrap.cc: NCCL WARN Call to ibv_modify_qp failed with error Connection timed out\n' >$TMP/job.log; topotune check $TMP/job.log; echo status $?
+EXPECT: (1 error)
+EXPECT: LOG10
+EXPECT: status 2
