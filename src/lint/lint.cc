@@ -118,6 +118,21 @@ std::vector<Block> blocks_of(std::string_view text) {
   return out;
 }
 
+// Variables that only the prose of a document names: whether it sets them, and to what, is not known.
+void say_prose(parse::ConfigText& facts, std::string_view text) {
+  if (!facts.settings.empty() || !facts.commands.empty()) return;
+  int at = 0, first = 0, named = 0;
+  for (const auto line : lines(text)) {
+    ++at;
+    if (line.find("NCCL_") == std::string_view::npos && line.find("UCX_") == std::string_view::npos) continue;
+    if (named++ == 0) first = at;
+  }
+  if (named > 0)
+    facts.diagnostics.push_back(
+        {{first, 1},
+         fmt::format("prose is not judged: {} of its lines name variables of NCCL or UCX", named)});
+}
+
 // What a template fills in later is no value, and that it was not judged is said.
 void mark_placeholders(parse::ConfigText& facts) {
   for (auto& one : facts.settings) {
@@ -147,6 +162,7 @@ std::optional<Input> read_input(std::string name, std::string_view text,
       mark_placeholders(block.facts);
       parse::append_config(out.facts, block.facts, {1, 1}, "");
     }
+    say_prose(out.facts, text);
   } else {
     out.facts = scan(*kind, text);
     mark_placeholders(out.facts);

@@ -74,6 +74,8 @@ class Reader {
       else if (line.starts_with("[source") && n + 1 < lines_.size() &&
                trim(lines_[n + 1].text).starts_with("----"))
         n = source(n);
+      else if (is_code(n) && (n == 0 || trim(lines_[n - 1].text).empty()))
+        n = indented(n);
     }
     return std::move(out_);
   }
@@ -115,6 +117,29 @@ class Reader {
     while (end < lines_.size() && (trim(lines_[end].text).empty() || lines_[end].indent > indent)) ++end;
     add(line.substr(mark + 2), begin, end);
     return end - 1;
+  }
+
+  bool is_code(std::size_t n) const {
+    const sv line = lines_[n].text;
+    return (line.starts_with("    ") || line.starts_with('\t')) && !trim(line).empty();
+  }
+
+  // Markdown's indented code, and what follows "::". A list's paragraphs are indented, too: only a block that
+  // sets something counts.
+  std::size_t indented(std::size_t n) {
+    std::size_t end = n, last = n;
+    bool sets = false;
+    for (; end < lines_.size() && (is_code(end) || trim(lines_[end].text).empty()); ++end) {
+      if (!is_code(end)) continue;
+      last = end;
+      sv line = trim(lines_[end].text);
+      if (line.starts_with("$ ")) line = trim(line.substr(2));
+      const auto name = line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+      sets = sets || line.starts_with("export ") || line.starts_with("setenv ") ||
+             (name != sv::npos && name > 1 && line[name] == '=');
+    }
+    if (sets) add("bash", n, last + 1);
+    return last;
   }
 
   std::size_t source(std::size_t n) {

@@ -104,3 +104,16 @@ RUN: head -c 200000 /dev/zero | tr '\0' '[' > $TMP/x.yaml; topotune lint $TMP/x.
 STATUS: 3
 STDERR: x.yaml:1
 EXPECT: unknown
+
+NAME: a document whose prose alone names variables is not ok
+RUN: printf '# A\n\nSet `export NCCL_ALGO=Foo` first.\n' >$TMP/a.md; topotune lint $TMP/a.md; echo status $?
+EXPECT: unknown
+EXPECT: status 3
+STDERR: a.md:3: prose is not judged: 1 of its lines name variables of NCCL or UCX
+
+NAME: Markdown's indented code is read, and a list's paragraph is none
+RUN: printf '# A\n\n- one\n\n    A paragraph with mpirun and torchrun in it.\n\nSet\n\n    $ export NCCL_IB_TIMEOUT=99\n\nand go.\n' >$TMP/a.md; topotune lint $TMP/a.md; echo status $?
+EXPECT: (1 error)
+EXPECT: NCCL23
+EXPECT: a.md:9:
+EXPECT: status 2
