@@ -95,4 +95,10 @@ void join_causes(model::Diagnosis& diagnosis) {
   }
 }
 
+void nothing_checked(model::Diagnosis& diagnosis, const std::string& why) {
+  for (auto& rule : diagnosis.checked) diagnosis.not_checked.push_back({std::move(rule), why});
+  diagnosis.checked.clear();
+  std::ranges::stable_sort(diagnosis.not_checked, {}, &model::NotChecked::rule);
+}
+
 }  // namespace topotune::checks

@@ -10,6 +10,9 @@ namespace topotune::checks {
 // because the table is acyclic (a test checks it).
 void join_causes(model::Diagnosis& diagnosis);
 
+// What seemed checked was not, since the input told nothing: by rule in `not_checked`.
+void nothing_checked(model::Diagnosis& diagnosis, const std::string& why);
+
 struct CauseLink {
   const char* effect;
   const char* cause;

@@ -49,13 +49,11 @@ bool efa(const model::PciDevice& device) {
 
 // Whether any GPU can do GPUDirect RDMA with NVIDIA's module or DMA-BUF.
 Tell any_capable_gpu(const Machine& machine) {
-  constexpr std::uint16_t kNvidia = 0x10de;
   auto out = Tell::no;
   for (const auto& gpu : machine.topology.gpus) {
     const auto* known = known_gpu(gpu);
     if (gpu.gdr.value_or(known != nullptr && known->gdr && known->data_centre)) return Tell::yes;
-    const bool other_vendor = gpu.pci_vendor && *gpu.pci_vendor != kNvidia;
-    if (!gpu.gdr && known == nullptr && !other_vendor) out = Tell::unknown;
+    if (!gpu.gdr && known == nullptr && is_nvidia(gpu)) out = Tell::unknown;
   }
   return out;
 }

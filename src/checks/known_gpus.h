@@ -38,6 +38,9 @@ std::span<const KnownGpu> known_gpus();
 // By PCI device id; where the input has none, by the whole name (a name in which only a part fits is unknown).
 const KnownGpu* known_gpu(const model::Gpu& gpu);
 
+// A GPU whose vendor is not told counts as NVIDIA's.
+inline bool is_nvidia(const model::Gpu& gpu) { return gpu.pci_vendor.value_or(0x10de) == 0x10de; }
+
 // Two GPUs are one model: equal PCI ids, else equal names. Nothing when neither is known of both.
 std::optional<bool> same_model(const model::Gpu& a, const model::Gpu& b);
 

@@ -83,11 +83,8 @@ model::Diagnosis diagnose_log(const model::NcclLog& log, const model::Machine* m
   // No finding is no proof of health where something failed, or where the log describes nothing.
   diagnosis.unexplained =
       std::ranges::any_of(log.problems, [](const model::LogProblem& p) { return p.harmless.empty(); });
-  if (diagnosis.findings.empty() && log.communicators.empty() && log.edges.empty()) {
-    for (auto& rule : diagnosis.checked)
-      diagnosis.not_checked.push_back({std::move(rule), "the log describes no communicator"});
-    diagnosis.checked.clear();
-  }
+  if (diagnosis.findings.empty() && log.communicators.empty() && log.edges.empty())
+    nothing_checked(diagnosis, "the log describes no communicator");
   join_causes(diagnosis);
   sort_findings(diagnosis.findings);
   return diagnosis;

@@ -390,9 +390,7 @@ class MixedRun : private JobRun {
   // --- writing
 
   std::string head() const {
-    std::vector<std::string> hosts;
-    for (const auto& m : cast_.members)
-      if (std::ranges::find(hosts, m.host) == hosts.end()) hosts.push_back(m.host);
+    const auto hosts = peers::hosts_of(cast_.members);
     const auto where = on_gpus() ? "from the GPU to host memory" : "from host memory to host memory";
     return fmt::format(
         "mixed {}: {} rank{} on {} host{}, {}; {:g} s a phase; large sizes x {:.3g}; checkpoints {}{}\n\n",

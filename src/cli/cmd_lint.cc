@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "checks/causes.h"
 #include "checks/language.h"
 #include "cli/atomic_file.h"
 #include "cli/cli.h"
@@ -71,19 +72,8 @@ std::string unread_text(std::string_view text) {
   if (std::ranges::any_of(
           head, [](char c) { return static_cast<unsigned char>(c) < 32 && !is_space(c) && c != '\x1b'; }))
     return "binary: not recognised as configuration text";
-  int named = 0;
-  for (const auto line : lines(text))
-    named += line.find("NCCL_") != std::string_view::npos || line.find("UCX_") != std::string_view::npos;
   return fmt::format("not recognised as configuration text; {} of its lines name variables of NCCL or UCX",
-                     named);
-}
-
-// Of texts that tell nothing no rule was checked.
-void nothing_checked(model::Diagnosis& diagnosis) {
-  for (auto& rule : diagnosis.checked)
-    diagnosis.not_checked.push_back({std::move(rule), "nothing of the text was read"});
-  diagnosis.checked.clear();
-  std::ranges::sort(diagnosis.not_checked, {}, &model::NotChecked::rule);
+                     parse::mentions_of(text).lines);
 }
 
 void take_text(Session& session, const Globals& globals, const std::string& name, std::string text,
@@ -399,7 +389,7 @@ int lint_all(const LintOptions& options, const Globals& globals) {
   const int fixed = fixes ? fix(session, found, options, globals) : kOk;
   auto diagnosis = found.take_diagnosis();
   if (std::ranges::all_of(session.inputs, [](const auto& input) { return tells_nothing(input.facts); }))
-    nothing_checked(diagnosis);
+    checks::nothing_checked(diagnosis, "nothing of the text was read");
   const int written = fixes ? fixed : write_findings(session, diagnosis, options, globals);
   return written == kOk ? status_of(diagnosis, options, session.failed) : written;
 }

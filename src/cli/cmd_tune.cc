@@ -98,11 +98,8 @@ class Run {
                     {"nccl", m.library.version_text()},
                     {"cuda_driver", m.machine->driver.version_text()}};
     if (job_.peers->size() == 1) return;
-    std::vector<std::string> hosts;
-    for (const auto& peer : job_.peers->all())
-      if (std::ranges::find(hosts, peer.host) == hosts.end()) hosts.push_back(peer.host);
     run_.machine.emplace_back("processes", std::to_string(job_.peers->size()));
-    run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
+    run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(peers::hosts_of(job_.peers->all()), " ")));
     run_.machine.emplace_back("nodes", std::to_string(m.nodes()));
   }
 

@@ -335,13 +335,10 @@ Result<void> JobRun::introduce(const std::string& library, const std::vector<col
 void JobRun::describe_machine(const std::string& library_file) {
   session_->step("reading the machine");
   if (const auto input = load_input("live", globals_)) run_.machine = fingerprint(input->machine);
-  std::vector<std::string> hosts;
-  for (const auto& m : cast_.members)
-    if (std::ranges::find(hosts, m.host) == hosts.end()) hosts.push_back(m.host);
   run_.machine.emplace_back("library", cast_.library);
   run_.machine.emplace_back("library_file", library_file);
   run_.machine.emplace_back("ranks", std::to_string(cast_.members.size()));
-  run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
+  run_.machine.emplace_back("hosts", fmt::format("{}", fmt::join(peers::hosts_of(cast_.members), " ")));
   run_.machine.emplace_back("met_by", peers_->how());
 }
 

@@ -121,16 +121,11 @@ std::vector<Block> blocks_of(std::string_view text) {
 // Variables that only the prose of a document names: whether it sets them, and to what, is not known.
 void say_prose(parse::ConfigText& facts, std::string_view text) {
   if (!facts.settings.empty() || !facts.commands.empty()) return;
-  int at = 0, first = 0, named = 0;
-  for (const auto line : lines(text)) {
-    ++at;
-    if (line.find("NCCL_") == std::string_view::npos && line.find("UCX_") == std::string_view::npos) continue;
-    if (named++ == 0) first = at;
-  }
-  if (named > 0)
+  const auto named = parse::mentions_of(text);
+  if (named.lines > 0)
     facts.diagnostics.push_back(
-        {{first, 1},
-         fmt::format("prose is not judged: {} of its lines name variables of NCCL or UCX", named)});
+        {{named.first, 1},
+         fmt::format("prose is not judged: {} of its lines name variables of NCCL or UCX", named.lines)});
 }
 
 // What a template fills in later is no value, and that it was not judged is said.

@@ -9,8 +9,6 @@ namespace topotune::lint {
 
 namespace {
 
-bool is_nvidia(const model::Gpu& gpu) { return gpu.pci_vendor.value_or(0x10de) == 0x10de; }
-
 // The links of its model are on the carrier board, and nobody has counted others.
 bool has_links(const model::Machine& machine, const model::Gpu& gpu) {
   if (gpu.nvlinks) return *gpu.nvlinks > 0;
@@ -50,7 +48,7 @@ std::optional<bool> needs_flush(const model::Topology& topology) {
   bool young = !topology.gpus.empty();
   for (const auto& gpu : topology.gpus) {
     const auto* model = checks::known_gpu(gpu);
-    const int sm = !is_nvidia(gpu) ? 0 : gpu.sm.value_or(model != nullptr ? model->sm : 0);
+    const int sm = !checks::is_nvidia(gpu) ? 0 : gpu.sm.value_or(model != nullptr ? model->sm : 0);
     if (sm > 0 && sm < 90) return true;
     young = young && sm >= 90 && !gpu.c2c;
   }
@@ -61,7 +59,8 @@ std::optional<bool> needs_flush(const model::Topology& topology) {
 
 void know_machine(Options& known, const checks::Evidence& evidence) {
   const auto& machine = *evidence.machine;
-  known.amd = !machine.topology.gpus.empty() && std::ranges::none_of(machine.topology.gpus, is_nvidia);
+  known.amd =
+      !machine.topology.gpus.empty() && std::ranges::none_of(machine.topology.gpus, checks::is_nvidia);
   known.peers = peers_of(machine, *evidence.paths);
   known.needs_flush = needs_flush(machine.topology);
   const auto ports = checks::rails_of(evidence).ports;

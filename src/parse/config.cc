@@ -192,6 +192,20 @@ bool is_variable_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return letter(c) || is_digit(c); });
 }
 
+bool mentions_library(std::string_view line) {
+  return line.find("NCCL_") != std::string_view::npos || line.find("UCX_") != std::string_view::npos;
+}
+
+Mentions mentions_of(std::string_view text) {
+  Mentions out;
+  int at = 0;
+  for (const auto line : lines(text)) {
+    ++at;
+    if (mentions_library(line) && out.lines++ == 0) out.first = at;
+  }
+  return out;
+}
+
 bool is_placeholder(std::string_view value) {
   value = trim(value);
   for (const std::string_view mark : {"{{", "{%", "<%"})

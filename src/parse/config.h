@@ -229,6 +229,13 @@ bool is_variable_name(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*
 // What somebody or something fills in later: "{{ x }}", "{% x %}", "<%= x %>", "<x>", "@X@", "__X__", "???",
 // "%(x)s", "YOUR_X".
 bool is_placeholder(std::string_view value);
+
+// Variables of NCCL or UCX are named, whatever the line does with them.
+bool mentions_library(std::string_view line);
+struct Mentions {
+  int lines = 0, first = 0;  // how many do, and which one first, from 1
+};
+Mentions mentions_of(std::string_view text);
 // "64m", "1Gi", "512Mi", "8g", "8gb", "67108864" in bytes; k, m, g are powers of 1024 as Docker and the
 // kernel take them.
 std::optional<std::uint64_t> parse_size(std::string_view text);

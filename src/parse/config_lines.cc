@@ -105,8 +105,6 @@ struct EnvReader {
   std::map<std::string, std::size_t>& last;
 };
 
-bool mentions_library(sv line) { return line.find("NCCL_") != sv::npos || line.find("UCX_") != sv::npos; }
-
 void read_env_line(ConfigText& out, const Line& line, std::map<std::string, std::size_t>& last) {
   std::size_t i = first_of(line.text);
   sv rest = line.text.substr(i);

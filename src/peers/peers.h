@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,5 +44,14 @@ class Peers {
 std::unique_ptr<Peers> alone();
 
 std::string host_name();
+
+// The hosts of processes or ranks, each once, in their order.
+template <class Range>
+std::vector<std::string> hosts_of(const Range& all) {
+  std::vector<std::string> out;
+  for (const auto& one : all)
+    if (std::ranges::find(out, one.host) == out.end()) out.push_back(one.host);
+  return out;
+}
 
 }  // namespace topotune::peers

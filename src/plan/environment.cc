@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "checks/known_gpus.h"
 #include "plan/parts.h"
 
 namespace topotune::plan {
@@ -95,14 +96,10 @@ void remove_harmful(Draft& draft) {
   }
 }
 
-bool nvidia(const Draft& draft) {
-  return std::ranges::any_of(draft.topology().gpus,
-                             [](const model::Gpu& gpu) { return gpu.pci_vendor.value_or(0x10de) == 0x10de; });
-}
-
 // Bindings count GPUs by PCI address; CUDA's own default order is by speed.
 void order_devices(Draft& draft) {
-  if (draft.topology().gpus.size() < 2 || !nvidia(draft)) return;
+  if (draft.topology().gpus.size() < 2 || std::ranges::none_of(draft.topology().gpus, checks::is_nvidia))
+    return;
   const auto* now = setting_of(draft, "CUDA_DEVICE_ORDER");
   if (now != nullptr && now->value == "PCI_BUS_ID") return;
   auto action =

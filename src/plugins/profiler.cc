@@ -20,6 +20,7 @@
 
 #include "plugins/profiler_api.h"
 #include "plugins/ticks.h"
+#include "tune/hash.h"
 
 namespace topotune::plugins {
 
@@ -46,15 +47,11 @@ std::string host_name() {
 
 // Where a process's number means that process: folders may be shared with other containers and hosts.
 std::string suffix() {
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;  // FNV-1a
-  const auto add = [&](const std::string& text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3;
-  };
+  std::string place = host_name();
   struct stat status {};
-  add(host_name());
-  if (::stat("/proc/self/ns/pid", &status) == 0) add(std::to_string(status.st_ino));
+  if (::stat("/proc/self/ns/pid", &status) == 0) place += std::to_string(status.st_ino);
   char text[32];
-  std::snprintf(text, sizeof text, "-%08x.ttprof", static_cast<unsigned>(hash >> 32));
+  std::snprintf(text, sizeof text, "-%08x.ttprof", static_cast<unsigned>(tune::hash_of(place) >> 32));
   return text;
 }
 

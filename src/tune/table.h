@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tune/hash.h"
+
 // The tuning table (docs/formats/tuning-table.md). Standard library alone: the tuner plugin, which is loaded
 // into other people's processes, is made of these files.
 namespace topotune::tune {
@@ -93,8 +95,6 @@ ParsedTable parse_table(std::string_view text);
 // The text of a table; parse_table() reads the same back. Regions are sorted.
 std::string write_table(const Table& table);
 
-// FNV-1a, 64 bit, of the text: what ranks compare.
-std::uint64_t hash_of(std::string_view text);
 std::string hash_text(std::uint64_t hash);  // 16 hexadecimal digits
 
 // In front of a hash in TOPOTUNE_TUNER_HASH: this node read it from its own file, which says nothing of

@@ -61,6 +61,20 @@ struct Scene {
   }
 };
 
+// A communicator of two ranks on one node, rank 0's side.
+struct Communicator {
+  Scene scene;
+  loader::Library library{TOPOTUNE_PROFILER};
+  ProfilerNamed<DescrV5>* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int mask = 0;
+  void *context = nullptr, *handle = nullptr;
+  explicit Communicator(const char* records = "64") {
+    scene.variables.set("TOPOTUNE_PROFILER_RECORDS", records);
+    EXPECT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  }
+  void record(DescrV5 d) { p->start(context, &handle, &d), p->stop(handle); }
+};
+
 DescrV5 coll(std::size_t count) {
   DescrV5 d{};
   d.type = kColl;
@@ -516,27 +530,20 @@ TEST(Profiler, LeavesRoomInItsFolder) {
 }
 
 TEST(Profiler, WhatAClosedCommunicatorNeverUsedIsGivenBack) {
-  Scene scene;
-  scene.variables.set("TOPOTUNE_PROFILER_RECORDS", "4096");
-  const loader::Library library(TOPOTUNE_PROFILER);
-  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
-  int mask = 0;
-  void *context = nullptr, *handle = nullptr;
-  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
-  auto d = coll(50);
-  for (int i = 0; i < 100; ++i) p->start(context, &handle, &d), p->stop(handle);
+  Communicator c("4096");
+  for (int i = 0; i < 100; ++i) c.record(coll(50));
   const auto blocks = [&] {
     struct stat status {};
-    ::stat(fs::directory_iterator(scene.folder.path)->path().c_str(), &status);
+    ::stat(fs::directory_iterator(c.scene.folder.path)->path().c_str(), &status);
     return status.st_blocks * 512;
   };
   const auto before = blocks();
-  p->finalize(context);
-  EXPECT_EQ(p->stop(handle), 0);                       // one that comes late
+  c.p->finalize(c.context);
+  EXPECT_EQ(c.p->stop(c.handle), 0);                   // one that comes late
   if (const auto after = blocks(); after != before) {  // file systems without holes keep it
     EXPECT_LT(after, before / 4);
   }
-  const auto all = files(scene.folder.path);
+  const auto all = files(c.scene.folder.path);
   const View v(all.at(0));
   EXPECT_EQ(v.header.closed, 1u);
   EXPECT_EQ(v.records[99].sequence.load(), 100u);
@@ -594,16 +601,11 @@ TEST(Profiler, RemovesWhatIsStaleAndNothingElse) {
 
 // NCCL calls a byte's type "Unknown".
 TEST(Profiler, BytesAreCountedWhereNcclHasNoNameForThem) {
-  const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
-  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
-  int mask = 0;
-  void *context = nullptr, *handle = nullptr;
-  ASSERT_EQ(p->init(&context, 1, &mask, nullptr, 1, 2, 0, nullptr), 0);
+  Communicator c;
   auto d = coll(50);
   d.coll.datatype = "Unknown";
-  p->start(context, &handle, &d);
-  const auto all = files(scene.folder.path);
+  c.record(d);
+  const auto all = files(c.scene.folder.path);
   const View v(all.at(0));
   EXPECT_EQ(v.records[0].bytes, 50u);
   EXPECT_EQ(v.records[0].datatype, 1u);
