@@ -2,12 +2,16 @@
 // beside this file, for jobs that name nothing but the table. What the process itself sets comes first; a
 // table that may not be used here changes nothing.
 #include <dlfcn.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "plugins/env_api.h"
+#include "plugins/memory.h"
 #include "plugins/table_file.h"
 
 #define TOPOTUNE_EXPORT __attribute__((visibility("default")))
@@ -45,7 +49,24 @@ std::string tuner_beside_this() {
   return ::access(path.c_str(), R_OK) == 0 ? path : "";
 }
 
+// Stands in for NCCL's log, which interface v1 does not give: for those who asked for it.
+void log_alone(int, unsigned long, const char*, int, const char* format, ...) {
+  const char* level = std::getenv("NCCL_DEBUG");
+  if (level == nullptr || (::strcasecmp(level, "INFO") != 0 && ::strcasecmp(level, "TRACE") != 0)) return;
+  std::va_list values;
+  va_start(values, format);
+  std::vfprintf(stderr, format, values);
+  va_end(values);
+  std::fputc('\n', stderr);
+}
+
 Rc start(int major, int minor, int patch, Logger log) noexcept {
+  const auto out_of_memory = [log] {
+    count = 0;
+    if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune env: off: out of memory");
+    return kSuccess;
+  };
+  if (!memory_is_there()) return out_of_memory();
   try {
     if (count > 0) return kSuccess;
     const auto version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
@@ -65,13 +86,13 @@ Rc start(int major, int minor, int patch, Logger log) noexcept {
     }
     if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune env: %s", said.c_str());
   } catch (...) {
-    count = 0;
+    return out_of_memory();
   }
   return kSuccess;
 }
 
 Rc init_v1(std::uint8_t major, std::uint8_t minor, std::uint8_t patch, const char*) {
-  return start(major, minor, patch, nullptr);
+  return start(major, minor, patch, log_alone);
 }
 
 Rc init_v2(std::uint8_t major, std::uint8_t minor, std::uint8_t patch, const char*, Logger log) {

@@ -11,12 +11,17 @@
 
 namespace topotune::plugins {
 
+struct Communicator {
+  std::optional<std::uint64_t> id;  // interfaces before v5 do not name it
+  std::size_t ranks = 0, nodes = 0;
+  int device = -1;   // this rank's GPU in this process; -1 unknown
+  std::string nccl;  // the version that made it; "" unknown
+};
+
 // One communicator on one rank. decide() takes no lock and allocates nothing.
 class Tuner {
  public:
-  // `nccl`: the version that made the communicator. Interfaces before v5 do not name it.
-  Tuner(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl,
-        std::optional<std::uint64_t> comm_id, std::size_t ranks, std::size_t nodes, Logger log);
+  Tuner(const Loaded& loaded, const TunerSettings& settings, const Communicator& communicator, Logger log);
 
   const tune::Choice* decide(int function, std::uint64_t bytes) const {
     return off_ ? nullptr : decide_if_agreed(function, bytes);
@@ -26,8 +31,7 @@ class Tuner {
 
  private:
   const tune::Choice* decide_if_agreed(int function, std::uint64_t bytes) const;
-  void start(const Loaded& loaded, const TunerSettings& settings, const std::string& nccl,
-             std::optional<std::uint64_t> comm_id, std::size_t ranks, std::size_t nodes);
+  void start(const Loaded& loaded, const TunerSettings& settings, const Communicator& c);
 
   tune::Decider decider_;
   Agreement agreement_;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "plugins/memory.h"
 #include "plugins/tuner.h"
 #include "plugins/tuner_api.h"
 #include "plugins/tuner_control.h"
@@ -38,10 +39,30 @@ std::string nccl_version(Logger log) {
          std::to_string(code % 100);
 }
 
-// The file is read by the first communicator of the process; all of them use what it held then.
-const Loaded& loaded(const TunerSettings& settings) {
-  static const Loaded once = load_table(settings);
-  return once;
+// The GPU for which this thread starts a communicator, by CUDA's number in this process; -1 unknown.
+int current_device() {
+  using GetDevice = int (*)(int*);
+  int device = -1;
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return -1;
+  if (void* get = ::dlsym(library, "cuCtxGetDevice");
+      get == nullptr || reinterpret_cast<GetDevice>(get)(&device) != 0)
+    device = -1;
+  ::dlclose(library);
+  return device;
+}
+
+// Variables and file are read by the first communicator of the process; all of them use what they held then.
+struct Once {
+  TunerSettings settings = TunerSettings::from_environment();
+  Loaded loaded = load_table(settings);
+  Once() {
+    if (loaded.table) remove_left_agreements(settings.shared);
+  }
+};
+const Once& once() {
+  static const Once first;
+  return first;
 }
 
 // Bit 63: a choice is forced. Bytes: algorithm + 1, protocol + 1, channels.
@@ -80,9 +101,15 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
         Logger log) noexcept {
   if (context == nullptr) return kSuccess;
   *context = nullptr;
+  const auto out_of_memory = [log] {
+    if (log != nullptr)
+      log(kLogInfo, kLogInit | kLogTuning, "topotune", __LINE__, "topotune tuner: off: out of memory");
+    return kSuccess;
+  };
+  if (!memory_is_there()) return out_of_memory();
   try {
-    const auto settings = TunerSettings::from_environment();
-    auto* tuner = new Tuner(loaded(settings), settings, nccl_version(log), comm_id, ranks, nodes, log);
+    auto* tuner = new Tuner(once().loaded, once().settings,
+                            {comm_id, ranks, nodes, current_device(), nccl_version(log)}, log);
     *context = tuner;
     const std::lock_guard hold(last_mutex);
     last_ranks = ranks, last_nodes = nodes;
@@ -90,8 +117,7 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
     std::memcpy(last_said, tuner->said().data(), length);
     last_said[length] = '\0';
   } catch (...) {
-    if (log != nullptr)
-      log(kLogInfo, kLogInit | kLogTuning, "topotune", __LINE__, "topotune tuner: off: out of memory");
+    return out_of_memory();
   }
   return kSuccess;
 }
@@ -135,7 +161,7 @@ Rc get_v2(void* context, int function, std::size_t bytes, int, int, int, int* al
   constexpr int kTree = 0, kRing = 1, kLl128 = 1;
   const bool named = choice->algorithm != tune::kNcclChooses;
   const bool tree = choice->algorithm == kTree && function == static_cast<int>(tune::Collective::all_reduce);
-  if (named && ((choice->algorithm != kRing && !tree) || choice->protocol == kLl128 || tuner.filtered()))
+  if (tuner.filtered() || (named && ((choice->algorithm != kRing && !tree) || choice->protocol == kLl128)))
     return kSuccess;
   if (named) *algorithm = choice->algorithm, *protocol = choice->protocol;
   if (choice->channels > 0 && channels != nullptr) *channels = choice->channels;

@@ -80,9 +80,13 @@ TEST(Env, ATableThatMayNotBeUsedChangesNothing) {
     EXPECT_EQ(loader::lines.size(), 1u) << c.what;
   }
   Job job;
+  job.variables.set("NCCL_DEBUG", "info");
   const loader::Library library(TOPOTUNE_ENV);
   auto* v1 = library.get<EnvV1>("ncclEnvPlugin_v1");
+  testing::internal::CaptureStderr();    // NCCL gives this interface no log
   EXPECT_EQ(v1->init(2, 27, 3, ""), 0);  // another NCCL
+  const auto line = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(line.starts_with("topotune env: off: ") && line.ends_with(", this is 2.27.3\n")) << line;
   EXPECT_EQ(v1->get_env("NCCL_MIN_CTAS"), nullptr);
 }
 

@@ -3,12 +3,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include "loader.h"
 #include "plugins/tuner_api.h"
@@ -173,6 +178,19 @@ TEST(Tuner, V2ToV4NeedTheHash) {
   EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 1500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
   EXPECT_EQ(algorithm, -1);
   EXPECT_EQ(channels, 0);
+  // What the user filters is not seen either: not even channels are said then.
+  job.variables.set("NCCL_ALGO", "Tree");
+  {
+    const auto copy = job.folder.path + "/second.so";
+    std::filesystem::copy_file(TOPOTUNE_TUNER, copy);
+    const loader::Library filtered(copy.c_str());
+    auto* other = filtered.get<TunerV2>("ncclTunerPlugin_v2");
+    void* mine = nullptr;
+    ASSERT_EQ(other->init(2, 1, loader::log, &mine), 0);
+    EXPECT_EQ(other->get_coll_info(mine, kAllReduce, 3500, 0, 0, 1, &algorithm, &protocol, &channels), 0);
+    EXPECT_EQ(channels, 0);
+    EXPECT_EQ(other->destroy(mine), 0);
+  }
   // It cannot see whether NVLS is possible.
   algorithm = protocol = -1, channels = 0;
   EXPECT_EQ(v2->get_coll_info(context, kAllReduce, 4500, 0, 1, 1, &algorithm, &protocol, &channels), 0);
@@ -325,6 +343,173 @@ TEST(Tuner, OneNameAgainAndAgain) {
   EXPECT_EQ(wrong, 0);
 }
 
+// A process on several GPUs, as the fake driver shows them; each rank's communicator is started by a thread
+// that has its GPU's context.
+class Gpus {
+ public:
+  Gpus() : driver_(::dlopen(TOPOTUNE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL)) {}
+  ~Gpus() {
+    get<int (*)(void*)>("cuCtxSetCurrent")(nullptr);
+    ::dlclose(driver_);
+  }
+  void use(int device) const {
+    void* context = nullptr;
+    get<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device);
+    get<int (*)(void*)>("cuCtxSetCurrent")(context);
+  }
+
+ private:
+  template <class F>
+  F get(const char* name) const {
+    return reinterpret_cast<F>(::dlsym(driver_, name));
+  }
+  void* driver_;
+};
+
+// An attempt of which two ranks got as far as here, and then one that has the same name: NCCL starts it when
+// all ranks are there, and some may not have given up the first.
+TEST(Tuner, WhatAFailedAttemptEnteredIsVoid) {
+  const Job job([] {
+    std::string text = table_text();
+    for (std::size_t at = 0; (at = text.find(" 2 1 ", at)) != std::string::npos;)
+      text.replace(at, 5, " 3 1 ");
+    return text;
+  }());
+  const Gpus gpus;
+  std::uint64_t id = 100;
+  for (const std::size_t expected : {3u, 4u}) {  // of the first attempt: a shrink may have lost another rank
+    for (const bool given_up : {false, true}) {
+      std::vector<std::size_t> order{0, 1, 2};
+      do {
+        const loader::Library library(TOPOTUNE_TUNER);
+        auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+        void *old[2] = {}, *now[3] = {};
+        ++id;
+        const auto start = [&](void*& context, std::size_t rank, std::size_t ranks) {
+          gpus.use(static_cast<int>(rank));
+          ASSERT_EQ(v5->init(&context, id, ranks, 1, loader::log, nullptr, nullptr), 0);
+        };
+        for (const std::size_t rank : {0u, 1u}) start(old[rank], rank, expected);
+        for (const auto rank : order) {
+          if (given_up && rank < 2) v5->finalize(std::exchange(old[rank], nullptr));
+          start(now[rank], rank, 3);
+        }
+        int with_table = 0;
+        for (void* context : now) {
+          Costs costs;
+          int channels = 0;
+          v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels);
+          with_table += channels == 8;
+        }
+        const bool all = order[0] != 2 || expected == 4;
+        EXPECT_EQ(with_table, all ? 3 : 0) << order[0] << order[1] << order[2] << expected << given_up;
+        for (void* context : old) v5->finalize(context);
+        for (void* context : now) v5->finalize(context);
+      } while (std::ranges::next_permutation(order).found);
+    }
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(job.folder.path), {}), 1);
+}
+
+// A data loader that outlives the rank it was forked from holds nothing of it.
+TEST(Tuner, ChildrenOfARankHoldNothing) {
+  const Job job;
+  int born[2];
+  ASSERT_EQ(::pipe(born), 0);
+  std::fflush(nullptr);
+  const pid_t rank = ::fork();
+  if (rank == 0) {
+    void* handle = ::dlopen(TOPOTUNE_TUNER, RTLD_NOW | RTLD_LOCAL);
+    auto* v5 = static_cast<TunerV5*>(::dlsym(handle, "ncclTunerPlugin_v5"));
+    void* context = nullptr;
+    v5->init(&context, 23, 2, 1, nullptr, nullptr, nullptr);
+    if (::fork() == 0) {
+      const pid_t child = ::getpid();
+      (void)!::write(born[1], &child, sizeof child);
+      for (;;) ::pause();
+    }
+    ::_exit(0);
+  }
+  pid_t child = 0;
+  ASSERT_EQ(::read(born[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ASSERT_EQ(::waitpid(rank, nullptr, 0), rank);
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2, 23);
+  for (const std::size_t r : {0u, 1u}) {
+    Costs costs;
+    int channels = 0;
+    ranks.ask(1500, costs, channels, kAllReduce, r);
+    EXPECT_EQ(channels, 8) << r;
+  }
+  ::kill(child, SIGKILL);
+  ::close(born[0]), ::close(born[1]);
+}
+
+// Once a rank has decided without the others, all of them do, whoever comes later.
+TEST(Tuner, TheFirstDecisionStands) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  void* contexts[2] = {};
+  for (auto& context : contexts) {
+    ASSERT_EQ(v5->init(&context, 31, 2, 1, loader::log, nullptr, nullptr), 0);
+    for (int turn = 0; turn < 2; ++turn) {
+      Costs costs;
+      int channels = 0;
+      v5->get_coll_info(context, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels);
+      EXPECT_EQ(channels, 0);
+    }
+  }
+  for (auto* context : contexts) v5->finalize(context);
+}
+
+// The job's hash says what all ranks should have; on one node it is seen whether they do.
+TEST(Tuner, ARankWithoutTheTableIsSeenBesideAHashToo) {
+  Job job;
+  job.variables.set("TOPOTUNE_TUNER_HASH", tune::hash_text(tune::hash_of(table_text())));
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  void *with = nullptr, *without = nullptr;
+  ASSERT_EQ(v5->init(&with, 41, 2, 1, loader::log, nullptr, nullptr), 0);
+  const auto copy = job.folder.path + "/second.so";
+  std::filesystem::copy_file(TOPOTUNE_TUNER, copy);
+  loader::Variables other;
+  other.set("TOPOTUNE_TUNER_TABLE", "/nowhere/table");
+  const loader::Library second(copy.c_str());
+  auto* second_v5 = second.get<TunerV5>("ncclTunerPlugin_v5");
+  ASSERT_EQ(second_v5->init(&without, 41, 2, 1, loader::log, nullptr, nullptr), 0);
+  Costs costs;
+  int channels = 0;
+  v5->get_coll_info(with, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels);
+  EXPECT_EQ(channels, 0);
+  v5->finalize(with), second_v5->finalize(without);
+}
+
+TEST(Tuner, KeepsNoDescriptors) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  const auto open = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  const auto before = open();
+  std::vector<std::unique_ptr<Ranks>> communicators;
+  for (std::uint64_t id = 500; id < 600; ++id)
+    communicators.push_back(std::make_unique<Ranks>(library, 2, id));
+  EXPECT_LE(open() - before, 2);
+}
+
+TEST(Tuner, RemovesWhatRanksLeftLongAgo) {
+  const Job job;
+  const auto old =
+      job.folder.write("topotune-tuner-" + std::to_string(::geteuid()) + "-0000000000000001", "x");
+  const auto fresh =
+      job.folder.write("topotune-tuner-" + std::to_string(::geteuid()) + "-0000000000000002", "x");
+  std::filesystem::last_write_time(old,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  const loader::Library library(TOPOTUNE_TUNER);
+  Ranks ranks(library, 2);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(fresh));
+}
+
 // What a node took from its own file says nothing of the other nodes.
 TEST(Tuner, AHashOfOneNodeIsForOneNode) {
   Job job;
@@ -399,7 +584,7 @@ TEST(Tuner, NothingIsDecidedUntilAllRanksOfTheNodeHaveTheTable) {
   int channels = 0;
   EXPECT_EQ(v5->get_coll_info(first, kAllReduce, 1500, 1, costs.table(), 7, 3, 0, &channels), 0);
   EXPECT_EQ(costs.changed(), 0);
-  EXPECT_TRUE(loader::said("off: 1 of this node's 2 ranks have the plugin"));
+  EXPECT_TRUE(loader::said("off: 1 of this node's 2 ranks agreed on this table"));
   // A second library has read another table.
   v5->finalize(first);
   (void)!std::system(("rm -f " + job.folder.path + "/topotune-tuner-*").c_str());
@@ -563,6 +748,62 @@ TEST(Tuner, AllVersionsAtOnce) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+// A limit for files that the shared memory does not fit in would end the process with a signal.
+TEST(Tuner, AFileSizeLimitIsOff) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{8, 8};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    void* context = nullptr;
+    v5->init(&context, 1, 2, 1, loader::log, nullptr, nullptr);
+    ::_exit(loader::said("topotune tuner: off: ") && loader::said("(ulimit -f)") ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+char last_line[300];
+void log_in_place(int, unsigned long, const char*, int, const char* format, ...) {
+  std::va_list list;
+  va_start(list, format);
+  std::vsnprintf(last_line, sizeof last_line, format, list);
+  va_end(list);
+}
+
+// Not a byte is left, in a thread that has thrown nothing yet.
+TEST(Tuner, NoMemoryAtAllIsOff) {
+#ifdef TOPOTUNE_SANITIZED
+  GTEST_SKIP() << "address space is the sanitizer's";
+#endif
+  const Job job;
+  const loader::Library library(TOPOTUNE_TUNER);
+  auto* v5 = library.get<TunerV5>("ncclTunerPlugin_v5");
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_AS, &limit);
+    for (std::size_t bytes = 1 << 20; bytes >= 16; bytes /= 2) {
+      void* volatile block = nullptr;
+      do block = std::malloc(bytes);
+      while (block != nullptr);
+    }
+    void* context = nullptr;
+    const int rc = v5->init(&context, 1, 2, 1, log_in_place, nullptr, nullptr);
+    ::_exit(rc == 0 && context == nullptr && std::strstr(last_line, "topotune tuner: off: out of memory")
+                ? 0
+                : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // A process that can have no more memory: the job runs, one line says why there is no table.
