@@ -1,8 +1,16 @@
 #include "tune/decide.h"
 
 #include <algorithm>
+#include <cfloat>
 
 namespace topotune::tune {
+
+namespace {
+
+// What NCCL itself would take (topoGetAlgoInfo): nothing negative, no number at all, or as large as none.
+bool is_possible(float cost) { return cost >= 0 && cost < FLT_MAX; }
+
+}  // namespace
 
 Decider::Decider(const Table& table, std::size_t ranks, std::size_t nodes) {
   for (const auto& r : table.regions) {
@@ -10,23 +18,31 @@ Decider::Decider(const Table& table, std::size_t ranks, std::size_t nodes) {
     if (r.ranks != ranks || r.nodes != nodes || index >= rows_.size()) continue;
     auto choice = r.choice;
     if (!keeps_to_channels(choice.algorithm, nodes)) choice.channels = 0;
-    rows_[index].push_back({r.from, r.to, choice});
+    rows_[index].rows.push_back({r.from, r.to, choice});
   }
-  for (auto& rows : rows_) std::ranges::sort(rows, {}, &Row::from);
+  for (auto& [from, rows] : rows_) {
+    std::ranges::sort(rows, {}, &Row::from);
+    for (const auto& row : rows) from.push_back(row.from);
+  }
 }
 
 const Choice* Decider::choice(int function, std::uint64_t bytes) const {
   if (function < 0 || function >= kTunedCollectives) return nullptr;
-  const auto& rows = rows_[static_cast<std::size_t>(function)];
-  const auto after = std::ranges::upper_bound(rows, bytes, {}, &Row::from);
-  if (after == rows.begin()) return nullptr;
-  const auto& row = *(after - 1);
-  return bytes <= row.to ? &row.choice : nullptr;
+  const auto& [from, rows] = rows_[static_cast<std::size_t>(function)];
+  if (rows.empty() || bytes < from[0]) return nullptr;
+  std::size_t at =
+      0;  // the last one that begins at `bytes` or before; without branches that cannot be foreseen
+  for (auto left = rows.size(); left > 1;) {
+    const auto half = left / 2;
+    at += half * static_cast<std::size_t>(from[at + half] <= bytes);
+    left -= half;
+  }
+  return bytes <= rows[at].to ? &rows[at].choice : nullptr;
 }
 
 std::size_t Decider::regions() const {
   std::size_t count = 0;
-  for (const auto& rows : rows_) count += rows.size();
+  for (const auto& rows : rows_) count += rows.rows.size();
   return count;
 }
 
@@ -43,7 +59,7 @@ Applied apply(const Choice& choice, float* costs, int algorithms, int protocols,
         choice.protocol >= protocols)
       return Applied::unusable;
     float& cost = costs[choice.algorithm * protocols + choice.protocol];
-    if (!(cost >= 0)) return Applied::unusable;
+    if (!is_possible(cost)) return Applied::unusable;
     const auto best = cheapest(costs, algorithms, protocols);
     const float least = costs[best.algorithm * protocols + best.protocol];
     if (least > 0 && cost > 256 * least) return Applied::unusable;
@@ -63,7 +79,7 @@ Choice cheapest(const float* costs, int algorithms, int protocols) {
   for (int a = 0; costs != nullptr && a < algorithms; ++a) {
     for (int p = 0; p < protocols; ++p) {
       const float cost = costs[a * protocols + p];
-      if (!(cost >= 0) || (best.algorithm != kNcclChooses && !(cost < least))) continue;
+      if (!is_possible(cost) || (best.algorithm != kNcclChooses && !(cost < least))) continue;
       best.algorithm = a, best.protocol = p, least = cost;
     }
   }

@@ -23,7 +23,11 @@ class Decider {
     std::uint64_t from = 0, to = 0;
     Choice choice;
   };
-  std::array<std::vector<Row>, kTunedCollectives> rows_;
+  struct Rows {
+    std::vector<std::uint64_t> from;  // ascending: close together, since all of a table's may be searched
+    std::vector<Row> rows;
+  };
+  std::array<Rows, kTunedCollectives> rows_;
 };
 
 // Whether NCCL keeps to the channels that a communicator has when its tuner asks for more. It does not for

@@ -19,6 +19,8 @@ constexpr std::array<const char*, kProtocols> kProtocolNames{"LL", "LL128", "Sim
 constexpr std::array<std::string_view, 6> kSettings{"NCCL_MIN_CTAS",          "NCCL_MAX_CTAS",
                                                     "NCCL_MIN_NCHANNELS",     "NCCL_MAX_NCHANNELS",
                                                     "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS"};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPairs{
+    {{kSettings[0], kSettings[1]}, {kSettings[2], kSettings[3]}, {kSettings[4], kSettings[5]}}};
 constexpr std::string_view kMagic = "topotune-tuning-table";
 constexpr std::uint32_t kMaxRanks = 1 << 20;
 
@@ -167,8 +169,9 @@ class Reader {
       if (!protocol) return stop("no protocol of NCCL: " + quoted(words[7])), false;
       r.choice.algorithm = *algorithm, r.choice.protocol = *protocol;
     }
-    const auto channels = words[8] == "*" ? std::optional<int>(0) : number<int>(words[8]);
-    if (!channels || *channels < 0 || *channels > kMaxChannels || words[8] == "0")
+    if (words[8] == "*") return true;
+    const auto channels = number<int>(words[8]);
+    if (!channels || *channels < 1 || *channels > kMaxChannels)
       return stop("channels: " + quoted(words[8]) + " is neither '*' nor 1 to 64"), false;
     r.choice.channels = *channels;
     return true;
@@ -203,16 +206,19 @@ class Reader {
     const auto collective = index_in(kCollectiveNames, words[1]);
     const auto bytes = number<std::uint64_t>(words[2]);
     const auto ranks = number<std::uint32_t>(words[3]), nodes = number<std::uint32_t>(words[4]);
-    if (!collective || !bytes || !ranks || !nodes || (words[5] != "default" && words[5] != "tuned"))
+    if (!collective || !bytes || (words[5] != "default" && words[5] != "tuned"))
       return stop("raw: not COLLECTIVE BYTES RANKS NODES default|tuned SECONDS,...");
+    if (!ranks || *ranks < 1 || *ranks > kMaxRanks) return stop("ranks: " + quoted(words[3]));
+    if (!nodes || *nodes < 1 || *nodes > *ranks) return stop("nodes: " + quoted(words[4]));
     out.collective = static_cast<Collective>(*collective);
     out.bytes = *bytes, out.ranks = *ranks, out.nodes = *nodes, out.tuned = words[5] == "tuned";
-    for (std::string_view rest = words[6]; !rest.empty();) {
-      const auto comma = std::min(rest.find(','), rest.size());
+    for (std::string_view rest = words[6];;) {
+      const auto comma = rest.find(',');
       const auto value = real(rest.substr(0, comma));
       if (!value) return stop("raw: " + quoted(rest.substr(0, comma)) + " is no time");
       out.seconds.push_back(*value);
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
     }
     table_.raw.push_back(std::move(out));
   }
@@ -228,6 +234,12 @@ class Reader {
     line_ = 0;
     if (table_.machine.empty()) stop("no 'machine' line");
     if (table_.nccl.empty()) stop("no 'nccl' line");
+    for (const auto& [least, most] : kPairs) {
+      const auto low = std::ranges::find(table_.settings, least, &Setting::name);
+      const auto high = std::ranges::find(table_.settings, most, &Setting::name);
+      if (low != table_.settings.end() && high != table_.settings.end() && low->value > high->value)
+        stop(std::string(least) + " is more than " + std::string(most));
+    }
   }
 
   std::string_view text_;

@@ -64,6 +64,12 @@ TEST(Table, RefusesWithLineAndReason) {
             "4: algorithm and protocol: both or none is '*'");
   EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Ring LL 0 1.1 1.0 1.2\n", 1)),
             "4: channels: '0' is neither '*' nor 1 to 64");
+  EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Ring LL -0 1.1 1.0 1.2\n", 1)),
+            "4: channels: '-0' is neither '*' nor 1 to 64");
+  EXPECT_EQ(refusal(one("raw all_reduce 9 2 1 tuned 1.0e-5,\n", 0)), "4: raw: '' is no time");
+  EXPECT_EQ(refusal(one("raw all_reduce 9 2 3 tuned 1.0e-5\n", 0)), "4: nodes: '3'");
+  EXPECT_EQ(refusal(one("set NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 8\n", 0)),
+            "0: NCCL_MIN_CTAS is more than NCCL_MAX_CTAS");
   EXPECT_EQ(refusal(one("region all_reduce 1 9 2 1 Ring LL 8 nan 1.0 1.2\n", 1)),
             "4: ratio, low and high are not positive numbers in order");
   EXPECT_EQ(refusal("topotune-tuning-table 1\nnccl 2.28.9\nend 0\n"), "0: no 'machine' line");
