@@ -2,6 +2,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "plugins/profiler_api.h"
 
 namespace topotune::plugins {
@@ -18,6 +21,7 @@ void EventMask::apply() const {
 
 void EventMask::join(int* word, int events) {
   lock();
+  ++members_;
   events_ |= events;
   for (int*& place : words_) {
     if (word == nullptr || place == word) break;
@@ -26,6 +30,15 @@ void EventMask::join(int* word, int events) {
     break;
   }
   apply();
+  busy_.clear(std::memory_order_release);
+}
+
+void EventMask::leave() {
+  lock();
+  if (--members_ == 0) {
+    std::fill(std::begin(words_), std::end(words_), nullptr);
+    events_ &= static_cast<int>(kKernelCh);
+  }
   busy_.clear(std::memory_order_release);
 }
 

@@ -13,6 +13,8 @@ class EventMask {
  public:
   // A communicator that wants these events. `word` is NCCL's, and stays; null: none.
   void join(int* word, int events);
+  // One that joined has ended. With the last of them NCCL may go, and its words with it.
+  void leave();
   // Nothing (but kernels, where they are timed) from the next operations on, or again what is wanted.
   void pause(bool paused);
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
@@ -26,6 +28,7 @@ class EventMask {
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   int* words_[kWords] = {};
   int events_ = 0;
+  unsigned members_ = 0;
 };
 
 }  // namespace topotune::plugins

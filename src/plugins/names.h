@@ -12,6 +12,7 @@ namespace topotune::plugins {
 // alone.
 class Names {
  public:
+  void forget() { function_ = type_ = algorithm_ = protocol_ = 0; }  // addresses of a NCCL that is gone
   std::uint8_t function(const char* name) { return known(name, function_, look_up_function); }
   std::uint8_t type(const char* name) { return known(name, type_, look_up_type); }
   std::uint8_t algorithm(const char* name) { return known(name, algorithm_, look_up_algorithm); }

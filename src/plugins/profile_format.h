@@ -31,7 +31,8 @@ struct ProfileRecord {
       gpu_stop_ns;       // GPU's global timer, of the first and the last channel; 0: not timed
   std::uint64_t bytes;   // count x size of the data type
   std::uint64_t number;  // NCCL's sequence number of the function in this communicator
-  std::uint8_t kind, function, algorithm, protocol, datatype, channels, warps, unused;
+  std::uint8_t kind, function, algorithm, protocol, datatype, channels, warps;
+  std::atomic<std::uint8_t> stopped;   // channels whose kernels have ended, modulo 256
   std::int32_t peer;                   // root or peer
   std::atomic<std::uint32_t> kernels;  // channels whose kernels were timed
 };

@@ -1,15 +1,18 @@
 // libnccl-profiler-topotune.so: the profiler interfaces v1 to v6 of NCCL over one kind of event. Handles are
 // numbers, not pointers: one that comes late, twice or from another process is looked up, never followed.
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <mutex>
 
 #include "plugins/event_mask.h"
+#include "plugins/places.h"
 #include "plugins/profiler.h"
 #include "plugins/profiler_api.h"
 #include "plugins/profiler_control.h"
+#include "plugins/ticks.h"
 
 #define TOPOTUNE_EXPORT __attribute__((visibility("default")))
 
@@ -18,10 +21,29 @@ namespace topotune::plugins {
 namespace {
 
 constexpr unsigned kMostProfiles = 4096;
-Profile profiles[kMostProfiles];  // never closed: handles stay valid until the process ends
-std::atomic<unsigned> used{0};
+Profile profiles[kMostProfiles];  // mapped a while longer than open: handles come late
+Places<kMostProfiles> places;
+pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER;
 EventMask event_mask;
-std::once_flag cleaned;
+
+struct Hold {
+  Hold() { ::pthread_mutex_lock(&places_mutex); }
+  ~Hold() { ::pthread_mutex_unlock(&places_mutex); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+};
+
+std::optional<unsigned> take_place() {
+  const Hold hold;
+  const auto place = places.take(now_ns(CLOCK_MONOTONIC));
+  if (place) profiles[*place].forget();
+  return place;
+}
+
+void give_back(unsigned place, std::uint64_t now) {
+  const Hold hold;
+  if (const auto old = places.give_back(place, now)) profiles[*old].forget();
+}
 
 // 2 bits kind, 12 bits profile + 1, 48 bits number of the event; of a proxy operation: 1 bit direction, 32
 // bits peer.
@@ -53,41 +75,54 @@ Looked look(void* handle) {
   return out;
 }
 
-void say(Logger log, const std::string& text) {
-  if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune profiler: %s", text.c_str());
+void say(Logger log, const char* text) {
+  if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune profiler: %s", text);
 }
 
-// A context is the number of its profile + 1, as a pointer.
-Rc init(void** context, int* mask, const CommFacts& facts, Logger log) noexcept {
+// Without NCCL's log (v1 to v3): on standard error, once.
+void warn(Logger log, std::atomic_flag& said, const char* what, const char* text) {
+  char line[512];
+  std::snprintf(line, sizeof line, "%s%s", what, text);
+  say(log, line);
+  if (log == nullptr && !said.test_and_set()) ::dprintf(STDERR_FILENO, "topotune profiler: %s\n", line);
+}
+
+// A context is the number of its profile + 1, as a pointer. Nothing here throws or takes memory from the
+// heap: where there is none, a thread's first exception would end the process.
+Rc init(void** context, int* mask, const CommFacts& facts, Logger log) {
+  static std::atomic_flag said_off, said_refused, cleaned;
   if (context == nullptr) return kSuccess;
   *context = nullptr;
-  try {
-    const auto settings = ProfilerSettings::from_environment();
-    std::call_once(cleaned, [&] { remove_stale(settings.folder); });
-    const unsigned index = used.fetch_add(1);
-    if (index >= kMostProfiles) {
-      used.store(kMostProfiles);
-      say(log, "off for this communicator: more than 4096 in this process");
-      return kSuccess;
-    }
-    auto& profile = profiles[index];
-    if (const auto why = profile.open(settings, facts); !why.empty()) {
-      say(log, "off: " + why);
-      return kSuccess;
-    }
-    profile.pause(event_mask.paused());
-    event_mask.join(mask, events_of(settings, facts));
-    *context = handle_of(Handle::event, index, 0);
-    say(log, "records communicator " + std::to_string(facts.comm) + " rank " + std::to_string(facts.rank));
-  } catch (...) {
-    if (log != nullptr)
-      log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune profiler: off: out of memory");
+  const auto settings = ProfilerSettings::from_environment();
+  if (settings.refused[0] != '\0') warn(log, said_refused, "", settings.refused);
+  if (!cleaned.test_and_set()) remove_stale(settings.folder);
+  const auto place = take_place();
+  if (!place) {
+    warn(log, said_off, "off: ", "4096 communicators of this process are recorded already");
+    return kSuccess;
   }
+  auto& profile = profiles[*place];
+  Reason why;
+  if (!profile.open(settings, facts, why)) {
+    give_back(*place, 0);
+    warn(log, said_off, "off: ", why);
+    return kSuccess;
+  }
+  profile.pause(event_mask.paused());
+  event_mask.join(mask, events_of(settings, facts));
+  *context = handle_of(Handle::event, *place, 0);
+  char line[96];
+  std::snprintf(line, sizeof line, "records communicator %llu rank %d",
+                static_cast<unsigned long long>(facts.comm), facts.rank);
+  say(log, line);
   return kSuccess;
 }
 
 Rc finalize(void* context) {
-  if (auto* profile = look(context).profile) profile->close();
+  const auto own = look(context);
+  if (own.profile == nullptr || !own.profile->close()) return kSuccess;
+  event_mask.leave();
+  give_back(own.index, now_ns(CLOCK_MONOTONIC));
   return kSuccess;
 }
 
@@ -122,7 +157,8 @@ Event event_of_copy_engine(const Ce& c, Names& names) {
 }
 
 void* begin(const Looked& own, const Event& event) {
-  return handle_of(Handle::event, own.index, own.profile->begin(event));
+  const auto number = own.profile->begin(event);
+  return number == 0 ? nullptr : handle_of(Handle::event, own.index, number);
 }
 
 template <class Descr>
@@ -240,6 +276,7 @@ plugins::ProfilerNamed<plugins::DescrV6> ncclProfiler_v6 = {
 
 TOPOTUNE_EXPORT void topotune_profiler_pause(int pause) {
   plugins::event_mask.pause(pause != 0);
+  const plugins::Hold hold;  // none of them is unmapped meanwhile
   for (auto& profile : plugins::profiles)
     if (profile.is_open()) profile.pause(pause != 0);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdarg>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +24,16 @@ namespace topotune::plugins {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The plugin stays in the process once it is loaded: a test that must not see what others left has a copy.
+const char* own_plugin() {
+  static const loader::Folder folder;
+  static std::string path;
+  static int number = 0;
+  path = folder.path + "/" + std::to_string(number++) + ".so";
+  fs::copy_file(TOPOTUNE_PROFILER, path);
+  return path.c_str();
+}
 
 // The files of a folder, read whole, in the order of their communicators.
 std::vector<std::vector<std::uint64_t>> files(const std::string& folder) {
@@ -64,7 +75,7 @@ struct Scene {
 // A communicator of two ranks on one node, rank 0's side.
 struct Communicator {
   Scene scene;
-  loader::Library library{TOPOTUNE_PROFILER};
+  loader::Library library{own_plugin()};
   ProfilerNamed<DescrV5>* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void *context = nullptr, *handle = nullptr;
@@ -84,7 +95,7 @@ DescrV5 coll(std::size_t count) {
 
 TEST(Profiler, RecordsACollectiveThroughV5) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void* context = nullptr;
@@ -127,6 +138,8 @@ TEST(Profiler, RecordsACollectiveThroughV5) {
   EXPECT_GE(r.stop_ns, r.start_ns);
   EXPECT_EQ(r.gpu_start_ns, 5000u);
   EXPECT_EQ(r.gpu_stop_ns, 9000u);
+  EXPECT_EQ(r.kernels, 1u);
+  EXPECT_EQ(r.stopped, 1);
   EXPECT_EQ(v.header.totals[4][10].calls, 1u);
   EXPECT_EQ(v.header.totals[4][10].bytes, 2000u);
 }
@@ -134,7 +147,7 @@ TEST(Profiler, RecordsACollectiveThroughV5) {
 template <class P, class D>
 void drive_unnamed(const char* symbol, D descr, std::uint64_t bytes) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<P>(symbol);
   int mask = 0;
   void *context = nullptr, *handle = nullptr;
@@ -178,7 +191,7 @@ TEST(Profiler, OlderVersionsTellTheCommunicatorWithTheEvent) {
 
 TEST(Profiler, BytesToPeersAreCountedBySteps) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
   int mask = 0;
   void* context = nullptr;
@@ -216,7 +229,7 @@ TEST(Profiler, KernelsAreTimedFromTheFirstEventOnOrNever) {
     Scene scene;
     if (kernels) scene.variables.set("TOPOTUNE_PROFILER_KERNELS", "1");
     const int bit = kernels ? 64 : 0;
-    const loader::Library library(TOPOTUNE_PROFILER);
+    const loader::Library library(own_plugin());
     auto* p = library.get<ProfilerV4>("ncclProfiler_v4");
     const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
     int mask = 0;
@@ -245,14 +258,14 @@ TEST(Profiler, KernelsAreTimedFromTheFirstEventOnOrNever) {
     EXPECT_EQ(mask, 30 | bit);
     events();
     EXPECT_EQ(changes, 0);
-    p->finalize(context);
+    p->finalize(context), p->finalize(late);
   }
 }
 
 // One mask for all communicators: what one of them wants stays when another joins, on or off.
 TEST(Profiler, CommunicatorsShareTheMask) {
   Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
   int mask = 0;
@@ -273,7 +286,7 @@ TEST(Profiler, CommunicatorsShareTheMask) {
 // Switched off and on from one thread while others record: the last word counts.
 TEST(Profiler, PauseHoldsAgainstThreads) {
   Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   const auto pause = library.function<ProfilerPause>("topotune_profiler_pause");
   int mask = 0;
@@ -302,7 +315,7 @@ TEST(Profiler, PauseHoldsAgainstThreads) {
 TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
   Scene scene;
   scene.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void *context = reinterpret_cast<void*>(5), *handle = reinterpret_cast<void*>(5);
@@ -318,7 +331,7 @@ TEST(Profiler, IsOffWithOneLineWhereTheFileCannotBe) {
 // Handles are looked up, never followed: none of these may do harm.
 TEST(Profiler, WildHandlesDoNoHarm) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   StateArgs args{};
   std::uint64_t word = 1;
@@ -339,7 +352,7 @@ TEST(Profiler, WildHandlesDoNoHarm) {
 
 TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void* context = nullptr;
@@ -378,7 +391,7 @@ TEST(Profiler, TheRingKeepsTheNewestAndThreadsDoNotMix) {
 // Communicators of every version of the interface, made and closed at once.
 TEST(Profiler, AllVersionsAtOnce) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   std::vector<std::thread> threads;
   const auto events = [](auto* p, void* context, auto descr) {
     for (int i = 0; i < 500; ++i) {
@@ -437,7 +450,7 @@ TEST(Profiler, WithoutMemoryOrFolderIsOff) {
   {
     loader::Variables variables;
     variables.set("TOPOTUNE_PROFILER_DIR", "/sys");
-    const loader::Library library(TOPOTUNE_PROFILER);
+    const loader::Library library(own_plugin());
     auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
     int mask = 0;
     void* context = nullptr;
@@ -451,7 +464,7 @@ TEST(Profiler, WithoutMemoryOrFolderIsOff) {
   return;  // address space is the sanitizer's
 #endif
   scene.variables.set("TOPOTUNE_PROFILER_RECORDS", "1048576");
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   const pid_t child = ::fork();
   if (child == 0) {
@@ -473,6 +486,70 @@ TEST(Profiler, WithoutMemoryOrFolderIsOff) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(files(scene.folder.path).empty());  // and no file is left
+}
+
+char last_line[1024];
+void keep_line(int, unsigned long, const char*, int, const char* format, ...) {
+  std::va_list list;
+  va_start(list, format);
+  std::vsnprintf(last_line, sizeof last_line, format, list);
+  va_end(list);
+}
+
+// Of a process that is gone, in another container, with as many records as a file can have.
+std::string stale_file(const std::string& folder) {
+  auto path = folder + "/topotune-profile-" + std::to_string(::geteuid()) + "-2-0-1-00000000.ttprof";
+  std::vector<std::uint64_t> words(sizeof(ProfileHeader) / 8);
+  ProfileHeader& head = *reinterpret_cast<ProfileHeader*>(words.data());
+  head.magic = kProfileMagic, head.records = kMostRecords, head.record_bytes = sizeof(ProfileRecord);
+  head.header_bytes = sizeof head, head.began_ns = 1;
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(&head), sizeof head);
+  fs::resize_file(path, sizeof head + std::size_t{kMostRecords} * sizeof(ProfileRecord));
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(30 * 24));
+  return path;
+}
+
+// Without one byte of heap, where a thread's first exception ends the process, and with too little for a
+// stale file.
+TEST(Profiler, NothingIsTakenFromTheHeap) {
+#ifdef TOPOTUNE_SANITIZED
+  GTEST_SKIP() << "the heap is the sanitizer's";
+#endif
+  for (const bool empty : {true, false}) {
+    const Scene scene;
+    const auto stale = stale_file(scene.folder.path);
+    const loader::Library library(own_plugin());
+    auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      std::ifstream statm("/proc/self/statm");
+      std::uint64_t pages = 0;
+      statm >> pages;
+      const rlimit limit{pages * 4096 + (empty ? 0 : 40u << 20), RLIM_INFINITY},
+          none{RLIM_INFINITY, RLIM_INFINITY};
+      ::setrlimit(RLIMIT_AS, &limit);
+      for (std::size_t size = 1 << 20; empty && size > 0; size /= 2)
+        while (std::malloc(size) != nullptr) {
+        }
+      int mask = 0;
+      void *context = nullptr, *handle = nullptr;
+      p->init(&context, 1, &mask, nullptr, 1, 2, 0, keep_line);
+      const bool good =
+          empty ? context == nullptr && std::strstr(last_line, "Cannot allocate memory") != nullptr
+                : context != nullptr;
+      ::setrlimit(RLIMIT_AS, &none);  // for the file; a full heap needs it for itself at its next call
+      if (empty) p->init(&context, 1, &mask, nullptr, 1, 2, 0, keep_line);
+      auto d = coll(10);
+      p->start(context, &handle, &d);
+      ::_exit(good && handle != nullptr ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << empty;
+    EXPECT_EQ(fs::exists(stale), empty);  // no folder can be opened without memory
+  }
 }
 
 TEST(Profiler, TheFileOutlivesAKilledJob) {
@@ -589,7 +666,7 @@ TEST(Profiler, RemovesWhatIsStaleAndNothingElse) {
   fs::copy_file(made[0], elsewhere);
   for (const auto& entry : fs::directory_iterator(scene.folder.path))
     fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(3));
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void* context = nullptr;
@@ -614,7 +691,7 @@ TEST(Profiler, BytesAreCountedWhereNcclHasNoNameForThem) {
 // Collectives of the copy engines have an event of their own in v6.
 TEST(Profiler, V6AsksForCopyEngines) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV6>>("ncclProfiler_v6");
   int mask = 0;
   void* context = nullptr;
@@ -622,9 +699,105 @@ TEST(Profiler, V6AsksForCopyEngines) {
   EXPECT_EQ(mask, 2 | 4 | 4096);
 }
 
+// A job of one process that makes and destroys communicators for days, and NCCL that unloads its plugin.
+TEST(Profiler, CommunicatorsComeAndGo) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_RECORDS", "16");
+  static int mask = 0;
+  const std::string plugin = own_plugin();
+  const auto once = [&](std::uint64_t id) {
+    const loader::Library library(plugin.c_str());
+    auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+    void *context = nullptr, *handle = nullptr;
+    p->init(&context, id, &mask, nullptr, 1, 2, 0, nullptr);
+    auto d = coll(10);
+    p->start(context, &handle, &d);
+    const bool recorded = handle != nullptr;
+    p->stop(handle), p->finalize(context), p->finalize(context);
+    return recorded;
+  };
+  const auto mapped = [] {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find(".ttprof") != std::string::npos;
+    return count;
+  };
+  const int before = mapped();
+  for (std::uint64_t id = 1; id <= 4300; ++id) ASSERT_TRUE(once(id)) << id;
+  EXPECT_LE(mapped(), before + 64);
+  {
+    loader::Variables variables;
+    variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
+    for (std::uint64_t id = 1; id <= 4300; ++id) ASSERT_FALSE(once(id)) << id;
+  }
+  scene.variables.set("TOPOTUNE_PROFILER_DIR", scene.folder.path);
+  EXPECT_TRUE(once(1));
+}
+
+TEST(Profiler, AClosedCommunicatorTakesNoEvent) {
+  Communicator c;
+  c.record(coll(10));
+  c.p->finalize(c.context);
+  c.record(coll(10));
+  EXPECT_EQ(c.handle, nullptr);
+  const auto all = files(c.scene.folder.path);
+  EXPECT_EQ(View(all.at(0)).header.next, 1u);
+}
+
+// The kernel kills a process that goes beyond it.
+TEST(Profiler, IsOffBeyondTheLimitOfFiles) {
+  const Scene scene;
+  const loader::Library library(own_plugin());
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{10000, 10000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    int mask = 0;
+    void* context = nullptr;
+    p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log);
+    ::_exit(context == nullptr && loader::said("File too large") ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(files(scene.folder.path).empty());
+}
+
+// v1 to v3 have no log.
+TEST(Profiler, OlderVersionsSayOnceThatTheyAreOff) {
+  Scene scene;
+  scene.variables.set("TOPOTUNE_PROFILER_DIR", "/nowhere");
+  const loader::Library library(own_plugin());
+  auto* p = library.get<ProfilerUnnamed<DescrV3>>("ncclProfiler_v3");
+  int mask = 0;
+  void* context = nullptr;
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) p->init(&context, &mask);
+  const auto said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("topotune profiler: off: /nowhere/")) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST(Profiler, SaysWhichValueItRefuses) {
+  for (const char* value : {"many", "15", "1048577", "16x"}) {
+    Scene scene;
+    scene.variables.set("TOPOTUNE_PROFILER_RECORDS", value);
+    const loader::Library library(own_plugin());
+    auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+    int mask = 0;
+    void* context = nullptr;
+    p->init(&context, 1, &mask, nullptr, 1, 2, 0, loader::log);
+    EXPECT_TRUE(loader::said("TOPOTUNE_PROFILER_RECORDS is no number from 16 to 1048576: 4096 is used"))
+        << value;
+    p->finalize(context);
+  }
+}
+
 TEST(Profiler, CostsLittle) {
   const Scene scene;
-  const loader::Library library(TOPOTUNE_PROFILER);
+  const loader::Library library(own_plugin());
   auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
   int mask = 0;
   void* context = nullptr;
