@@ -6,10 +6,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <tuple>
 
 #include "base/text.h"
 #include "cli/bench_frame.h"
@@ -23,31 +21,31 @@ namespace topotune::cli {
 namespace {
 
 using parse::NcclProfile;
-using Json = nlohmann::ordered_json;
 
 // Equal calls of one rank.
 struct Group {
-  std::string op, datatype, algorithm, protocol;
-  int channels = 0;
-  std::uint64_t bytes = 0, calls = 0;  // bytes: of one rank's part
-  std::vector<double> host, gpu;       // seconds
+  const parse::ProfileEvent* like = nullptr;
+  std::uint64_t calls = 0;
+  std::vector<double> host, gpu;  // seconds
 };
 
 std::vector<Group> groups_of(const NcclProfile& p) {
-  std::map<std::tuple<std::string, std::uint64_t, std::string, std::string, std::string, int>, Group> groups;
-  for (const auto& e : p.kept) {
-    const auto algorithm = e.algorithm.value_or("-"), protocol = e.protocol.value_or("-");
-    auto& g = groups[{e.op, e.bytes, e.datatype, algorithm, protocol, e.channels}];
-    g.op = e.op.empty() ? "unknown" : e.op, g.datatype = e.datatype.empty() ? "unknown" : e.datatype;
-    g.algorithm = algorithm, g.protocol = protocol, g.channels = e.channels, g.bytes = e.bytes;
-    ++g.calls;
-    if (e.host_seconds) g.host.push_back(*e.host_seconds);
-    if (e.gpu_seconds) g.gpu.push_back(*e.gpu_seconds);
-  }
   std::vector<Group> out;
-  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  for (const auto* e : parse::in_groups(p)) {
+    if (out.empty() || !parse::same_group(*out.back().like, *e)) out.push_back({e, 0, {}, {}});
+    auto& g = out.back();
+    ++g.calls;
+    if (e->host_seconds) g.host.push_back(*e->host_seconds);
+    if (e->gpu_seconds) g.gpu.push_back(*e->gpu_seconds);
+  }
   return out;
 }
+
+std::string_view or_else(std::string_view text, std::string_view other) {
+  return text.empty() ? other : text;
+}
+
+std::string id_of(const std::optional<std::string>& id) { return id ? *id : "without an id"; }
 
 std::string microseconds(const std::vector<double>& seconds) {
   const auto median = measure::median_of(seconds);
@@ -72,57 +70,77 @@ std::string text_of(const NcclProfile& p) {
   out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n", "operation", "bytes",
                      "type", "choice", "channels", "calls", "host us", "GPU us");
   for (const auto& g : groups_of(p))
-    out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n", g.op, g.bytes, g.datatype,
-                       g.algorithm + "/" + g.protocol, g.channels, g.calls, microseconds(g.host),
-                       microseconds(g.gpu));
-  if (p.foreign > 0)
-    out += fmt::format("  {} bytes were sent for ranks of other processes (PXN)\n", p.foreign);
+    out += fmt::format("  {:<14} {:>12} {:<12} {:<14} {:>8} {:>8} {:>12} {:>12}\n",
+                       or_else(g.like->op, "unknown"), g.like->bytes, or_else(g.like->datatype, "unknown"),
+                       fmt::format("{}/{}", or_else(g.like->algorithm, "-"), or_else(g.like->protocol, "-")),
+                       g.like->channels, g.calls, microseconds(g.host), microseconds(g.gpu));
+  if (p.overwritten() > 0)
+    out += fmt::format("  {} events were overwritten: calls and bytes of them are counted, nothing else\n",
+                       p.overwritten());
   return out;
 }
 
 std::string matrix_text(const model::NcclLog& log) {
-  if (!log.traffic_basis) return "who sent how much to whom is not known (no network steps were recorded)\n";
-  std::string out =
-      fmt::format("bytes from rank to rank, {}\n", *log.traffic_basis == "measured"
-                                                       ? "measured on the network; within a node not known"
-                                                       : "modelled: both ranks are on one node");
-  for (const auto& [pair, bytes] : log.traffic)
-    out += fmt::format("  {} -> {}: {}\n", pair.first, pair.second, bytes);
+  std::string out;
+  for (const auto& t : log.traffics) {
+    const auto id = id_of(log.communicators[static_cast<std::size_t>(t.communicator)].id);
+    if (!t.basis) {
+      out += fmt::format("communicator {}: who sent how much to whom is not known ({})\n", id, t.why);
+      continue;
+    }
+    out += fmt::format("communicator {}: bytes from rank to rank, {}\n", id,
+                       *t.basis == "measured" ? "measured on the network; within a node not known"
+                                              : "modelled: both ranks are on one node");
+    bool any = false;
+    for (const auto& [pair, bytes] : t.bytes) {
+      if (bytes == 0) continue;
+      out += fmt::format("  {} -> {}: {}\n", pair.first, pair.second, bytes), any = true;
+    }
+    if (!any) out += "  no bytes were seen\n";
+    if (t.foreign > 0)
+      out += fmt::format(
+          "  {} bytes more were sent for ranks of other processes (PXN): not in these numbers\n", t.foreign);
+  }
   return out;
 }
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+std::string quoted(const std::string& text) {
+  if (text.empty()) return "null";
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+std::string named(std::string_view constant) {
+  return constant.empty() ? "null" : fmt::format("\"{}\"", constant);
+}
+template <class T>
+std::string or_null(const std::optional<T>& value) {
+  return value ? fmt::format("{}", *value) : "null";
+}
 
-Json json_of(const NcclProfile& p) {
-  Json out;
-  out["rank"] = p.rank ? Json(*p.rank) : Json(nullptr);
-  out["communicator"] = p.communicator ? Json(fmt::format("0x{:x}", *p.communicator)) : Json(nullptr);
-  out["name"] = p.name.empty() ? Json(nullptr) : Json(p.name);
-  out["events"] = p.events, out["kept"] = p.kept.size(), out["finished"] = p.closed;
-  out["totals"] = Json::array();
-  for (const auto& t : p.totals)
-    out["totals"].push_back({{"op", t.op},
-                             {"from_bytes", std::uint64_t{1} << t.log2_bytes},
-                             {"calls", t.calls},
-                             {"bytes", t.bytes}});
-  out["groups"] = Json::array();
+// JSON, without building it first: a ring holds up to a million groups.
+std::string json_of(const NcclProfile& p) {
+  auto out = fmt::format(
+      R"({{"rank":{},"communicator":{},"name":{},"events":{},"kept":{},"overwritten":{},"foreign_bytes":{},)"
+      R"("network_steps":{},"finished":{},"totals":[)",
+      or_null(p.rank), p.communicator ? fmt::format("\"0x{:x}\"", *p.communicator) : "null", quoted(p.name),
+      p.events, p.kept.size(), p.overwritten(), p.foreign, p.steps, p.closed);
+  const char* between = "";
+  for (const auto& t : p.totals) {
+    const auto from = t.log2_bytes == 0 ? 0 : std::uint64_t{1} << t.log2_bytes;
+    out += fmt::format(R"({}{{"op":"{}","from_bytes":{},"calls":{},"bytes":{}}})",
+                       std::exchange(between, ","), t.op, from, t.calls, t.bytes);
+  }
+  out += R"(],"groups":[)";
+  between = "";
   for (const auto& g : groups_of(p))
-    out["groups"].push_back({{"op", g.op},
-                             {"rank_bytes", g.bytes},
-                             {"datatype", g.datatype},
-                             {"algorithm", g.algorithm == "-" ? Json(nullptr) : Json(g.algorithm)},
-                             {"protocol", g.protocol == "-" ? Json(nullptr) : Json(g.protocol)},
-                             {"channels", g.channels},
-                             {"calls", g.calls},
-                             {"host_seconds", or_null(measure::median_of(g.host))},
-                             {"gpu_seconds", or_null(measure::median_of(g.gpu))},
-                             {"gpu_samples", g.gpu.size()}});
-  return out;
+    out += fmt::format(
+        R"({}{{"op":"{}","rank_bytes":{},"datatype":"{}","algorithm":{},"protocol":{},"channels":{},"calls":{},)"
+        R"("host_seconds":{},"gpu_seconds":{},"gpu_samples":{}}})",
+        std::exchange(between, ","), or_else(g.like->op, "unknown"), g.like->bytes,
+        or_else(g.like->datatype, "unknown"), named(g.like->algorithm), named(g.like->protocol),
+        g.like->channels, g.calls, or_null(measure::median_of(g.host)), or_null(measure::median_of(g.gpu)),
+        g.gpu.size());
+  return out + "]}";
 }
-
-}  // namespace
-
-namespace {
 
 std::string name_of(const std::vector<std::string>& files) {
   return files.size() == 1 ? files[0] : fmt::format("{} and {} more", files[0], files.size() - 1);
@@ -138,10 +156,9 @@ std::string document_of(const std::vector<NcclProfile>& profiles, const std::vec
       for (const auto& p : profiles) out += text_of(p);
     return out + matrix_text(log);
   }
-  auto document = Json::parse(emit::nccl_log_json(log, {}, name_of(files)));
-  document["profile"] = Json::array();
-  for (const auto& p : profiles) document["profile"].push_back(json_of(p));
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  emit::LogJsonOptions options{.timeline = false, .one_line = true, .more = R"("profile":[)"};
+  for (const auto& p : profiles) options.more += json_of(p) + (&p == &profiles.back() ? "]" : ",");
+  return emit::nccl_log_json(log, {}, name_of(files), options);
 }
 
 // Whether nothing will be added any more: the communicator was closed, or its process is gone from this
@@ -162,8 +179,10 @@ std::uint64_t most_events(const std::vector<NcclProfile>& profiles) {
 }  // namespace
 
 int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals) {
-  const auto profiles = read_profiles(files);
+  auto profiles = read_profiles(files);
   if (!profiles) return report(profiles.error());
+  say_doubles(join_doubles(*profiles), files);
+  by_rank(*profiles);
   return write_result(globals, document_of(*profiles, files, matrix, globals.json));
 }
 
@@ -186,12 +205,15 @@ int follow_profiles(const std::vector<std::string>& files, const Every& every, b
   end_in_order_on_interrupt();
   auto before = read_profiles(files);
   if (!before) return report(before.error());
+  say_doubles(join_doubles(*before), files);
   const double began = measure::monotonic_seconds();
+  bool any = false;
   for (double last = began;;) {
     const double look = every.seconds > 0 ? std::min(0.2, every.seconds) : 0.05;
     std::this_thread::sleep_for(std::chrono::duration<double>(look));
     auto now = read_profiles(files);
     if (!now) return report(now.error());
+    join_doubles(*now);
     const double at = measure::monotonic_seconds();
     const bool over = interrupted() || std::ranges::all_of(*now, ended);
     const bool due = every.seconds > 0 ? at - last >= every.seconds
@@ -199,7 +221,11 @@ int follow_profiles(const std::vector<std::string>& files, const Every& every, b
     if (!over && !due) continue;
     std::vector<NcclProfile> part;
     for (std::size_t i = 0; i < now->size(); ++i) part.push_back(parse::since((*before)[i], (*now)[i]));
-    if (due || most_events(part) > 0) {
+    by_rank(part);
+    if (over && !any && most_events(part) == 0 && !globals.quiet)
+      fmt::print(stderr, "topotune: the job is over: without --every, all that it did is told\n");
+    if (due || !any || most_events(part) > 0) {
+      any = true;
       const auto head =
           globals.json ? std::string() : fmt::format("{:.1f} s to {:.1f} s\n", last - began, at - began);
       if (const int status = write_result(globals, head + document_of(part, files, matrix, globals.json));

@@ -12,7 +12,8 @@ namespace topotune::cli {
 // `log FILE…` on files of the profiler plugin: what each communicator did, and who sent to whom.
 int explain_profiles(const std::vector<std::string>& files, bool matrix, const Globals& globals);
 
-// How often: each `seconds`, or, where these are 0, each `calls` collectives of the busiest communicator.
+// How often: each `seconds`, or, where these are 0, as soon as the busiest communicator has had at least
+// `calls` events more.
 struct Every {
   double seconds = 0;
   std::uint64_t calls = 0;

@@ -15,8 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using namespace model;
 
-constexpr int kDenseMatrix = 512;  // ranks; beyond, only the pairs that exchange bytes are written
-
 template <class T>
 Json or_null(const std::optional<T>& value) {
   if constexpr (std::is_same_v<T, std::string>)
@@ -129,9 +127,11 @@ std::string trees_json(const NcclLog& log) {
   return list.take();
 }
 
-std::string traffic_json(const NcclLog& log) {
+using Pairs = decltype(NcclLog::traffic);
+
+std::string traffic_json(const Pairs& pairs) {
   ListWriter list;
-  for (const auto& [pair, bytes] : log.traffic) {
+  for (const auto& [pair, bytes] : pairs) {
     list.begin_object();
     list.field("src", pair.first);
     list.field("dst", pair.second);
@@ -141,46 +141,79 @@ std::string traffic_json(const NcclLog& log) {
   return list.take();
 }
 
-Json tuning_json(const LogTuning& t) {
-  Json out{{"op", or_null(t.op)},
-           {"bytes", t.bytes},
-           {"algorithm", printable(t.algorithm)},
-           {"protocol", printable(t.protocol)}};
-  if (t.last_channel) out["channels"] = *t.last_channel - t.first_channel.value_or(0) + 1;
-  if (t.microseconds && std::isfinite(*t.microseconds)) out["model_seconds"] = *t.microseconds * 1e-6;
-  out["count"] = t.count;
-  return out;
+std::string tuning_json(const NcclLog& log) {
+  ListWriter list;
+  for (const auto& t : log.tuning) {
+    list.begin_object();
+    list.field("op", or_null(t.op).dump());
+    list.field("bytes", static_cast<std::size_t>(t.bytes));
+    list.field("algorithm", Json(printable(t.algorithm)).dump());
+    list.field("protocol", Json(printable(t.protocol)).dump());
+    if (t.last_channel) list.field("channels", *t.last_channel - t.first_channel.value_or(0) + 1);
+    if (t.microseconds && std::isfinite(*t.microseconds))
+      list.field("model_seconds", Json(*t.microseconds * 1e-6).dump());
+    list.field("count", static_cast<std::size_t>(t.count));
+    list.end_object();
+  }
+  return list.take();
 }
 
 // Communicators of one size make one entry: a call is counted once in each.
-Json collectives_json(const NcclLog& log) {
+std::string collectives_json(const NcclLog& log) {
   std::vector<LogCollective> sums;
   std::map<std::tuple<std::string, std::string, std::uint64_t, std::optional<std::uint64_t>>, std::size_t> at;
   for (const auto& c : log.collectives) {
     const auto [found, fresh] = at.try_emplace({c.op, c.datatype, c.count, c.bytes}, sums.size());
-    if (fresh)
+    if (fresh) {
       sums.push_back(c);
-    else
+    } else {
       sums[found->second].calls += c.calls;
+      sums[found->second].estimated = sums[found->second].estimated || c.estimated;
+    }
   }
-  return array_of(sums, [](const LogCollective& c) {
-    return Json{{"op", printable(c.op)},
-                {"datatype", c.datatype},
-                {"count", c.count},
-                {"bytes", or_null(c.bytes)},
-                {"calls", c.calls}};
-  });
+  ListWriter list;
+  for (const auto& c : sums) {
+    list.begin_object();
+    list.field("op", Json(printable(c.op)).dump());
+    list.field("datatype", Json(printable(c.datatype)).dump());
+    // Of a size class without an event that tells its type.
+    const bool counted = !c.estimated || c.datatype != "unknown";
+    list.field("count", counted ? std::optional(static_cast<std::size_t>(c.count)) : std::nullopt);
+    list.field("bytes", c.bytes);
+    list.field("calls", static_cast<std::size_t>(c.calls));
+    if (c.estimated) list.field("estimated", std::string_view("true"));
+    list.end_object();
+  }
+  return list.take();
 }
 
-Json matrix_json(const NcclLog& log) {
-  const int n = log.main_ranks;
-  if (!log.traffic_basis || n < 1 || n > kDenseMatrix) return nullptr;
-  std::vector<std::vector<std::uint64_t>> rows(static_cast<std::size_t>(n),
-                                               std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
-  for (const auto& [pair, bytes] : log.traffic)
+// `unknown`: pairs that are not listed are so, but for a rank and itself.
+Json matrix_json(const std::optional<std::string>& basis, int n, const Pairs& pairs, bool unknown) {
+  if (!basis || n < 1 || n > kDenseMatrix) return nullptr;
+  const auto ranks = static_cast<std::size_t>(n);
+  std::vector<std::vector<Json>> rows(ranks, std::vector<Json>(ranks, unknown ? Json(nullptr) : Json(0)));
+  for (std::size_t i = 0; i < ranks; ++i) rows[i][i] = 0;
+  for (const auto& [pair, bytes] : pairs)
     if (pair.first < n && pair.second < n)
       rows[static_cast<std::size_t>(pair.first)][static_cast<std::size_t>(pair.second)] = bytes;
   return rows;
+}
+
+// The matrices of a profile's communicators.
+void put_traffics(Json& out, const NcclLog& log, Splices& long_lists) {
+  if (log.traffics.empty()) return;
+  out["matrix_communicator"] =
+      log.traffic_shown ? Json(log.traffics[*log.traffic_shown].communicator) : Json(nullptr);
+  out["matrices"] = array_of(log.traffics, [&](const LogTraffic& t) {
+    const int n = log.communicators[static_cast<std::size_t>(t.communicator)].nranks.value_or(0);
+    Json one{{"communicator", t.communicator},
+             {"matrix", matrix_json(t.basis, n, t.bytes, t.partial)},
+             {"basis", or_null(t.basis)},
+             {"foreign_bytes", t.foreign}};
+    if (!t.basis) one["why"] = t.why;
+    if (n > kDenseMatrix && t.basis) one["traffic"] = long_lists.put(traffic_json(t.bytes));
+    return one;
+  });
 }
 
 Json problem_json(const LogProblem& p, const NcclLog& log) {
@@ -297,6 +330,19 @@ Json ras_json(const RasCount& r) {
           {"named", r.named}};
 }
 
+// Line ends stand between tokens alone: within a text they are escaped.
+void join_lines(std::string& text) {
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < text.size(); ++from) {
+    if (text[from] != '\n') {
+      text[to++] = text[from];
+      continue;
+    }
+    while (from + 1 < text.size() && text[from + 1] == ' ') ++from;
+  }
+  text.resize(to);
+}
+
 Json rings_json(const NcclLog& log) {
   Json out = Json::array();
   for (const auto& ring : log.rings)
@@ -345,13 +391,15 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   out["rings"] = rings_json(log);
   out["ring_channels"] = ring_channels_json(log);
   out["trees"] = long_lists.put(trees_json(log));
-  out["tuning"] = array_of(log.tuning, tuning_json);
-  out["collectives"] = collectives_json(log);
-  out["matrix"] = matrix_json(log);
+  out["tuning"] = long_lists.put(tuning_json(log));
+  out["collectives"] = long_lists.put(collectives_json(log));
+  const bool partial = log.traffic_shown && log.traffics[*log.traffic_shown].partial;
+  out["matrix"] = matrix_json(log.traffic_basis, log.main_ranks, log.traffic, partial);
   out["matrix_basis"] = or_null(log.traffic_basis);
   if (!log.traffic_without.empty()) out["matrix_without"] = log.traffic_without;
   if (log.main_ranks > kDenseMatrix && !log.traffic.empty())
-    out["traffic"] = long_lists.put(traffic_json(log));
+    out["traffic"] = long_lists.put(traffic_json(log.traffic));
+  put_traffics(out, log, long_lists);
   out["graph"] = graph_json(log.graph);
   if (!log.ras.empty()) out["ras"] = array_of(log.ras, ras_json);
   out["problems"] = array_of(log.problems, [&](const LogProblem& p) { return problem_json(p, log); });
@@ -363,7 +411,11 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   }
   out["verdict"] = name_of(verdict_of(diagnosis));
   out["findings"] = array_of(diagnosis.findings, finding_json);
-  return long_lists.fill(out.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
+  auto document =
+      long_lists.fill(out.dump(options.one_line ? -1 : 1, ' ', false, Json::error_handler_t::replace));
+  if (options.one_line) join_lines(document);
+  if (!options.more.empty()) document.insert(document.size() - 1, "," + options.more);
+  return document + "\n";
 }
 
 }  // namespace topotune::emit

@@ -9,6 +9,8 @@ namespace topotune::emit {
 
 struct LogJsonOptions {
   bool timeline = false;  // the calls in their order too
+  bool one_line = false;
+  std::string more;  // members at the end, as JSON text: "\"x\":1"
 };
 
 // The document `topotune.nccl-log/1` (CLI contract; docs/formats/nccl-log.md), one line end at its end.

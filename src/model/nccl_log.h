@@ -113,6 +113,17 @@ struct LogCollective {
   std::uint64_t calls = 0;
   std::optional<int> root;
   int communicator = 0;
+  bool estimated = false;  // how the calls of about one size share: not all events were left
+};
+
+// Bytes that the ranks of one communicator sent to each other.
+struct LogTraffic {
+  int communicator = 0;              // index into NcclLog::communicators
+  std::optional<std::string> basis;  // "modelled", "measured"
+  std::string why;                   // without a basis: why nothing is known
+  bool partial = false;              // pairs that are not listed are unknown; else they sent nothing
+  std::vector<std::pair<std::pair<int, int>, std::uint64_t>> bytes;  // (source, destination)
+  std::uint64_t foreign = 0;  // sent for ranks of other processes (PXN): missing in `bytes`
 };
 
 // One step of a communicator's first rank: equal neighbours are one entry.
@@ -255,6 +266,8 @@ struct LogCost {
   std::optional<double> with_seconds, without_seconds;            // the whole command
 };
 
+inline constexpr int kDenseMatrix = 512;  // ranks; beyond, only the pairs that exchange bytes are written
+
 struct NcclLog {
   std::string kind = "nccl-log";  // or "nccl-ras"
   std::vector<std::string> files;
@@ -302,6 +315,9 @@ struct NcclLog {
   // destination)
   std::vector<std::pair<std::pair<int, int>, std::uint64_t>> traffic;
   std::optional<std::string> traffic_basis;  // "modelled", "measured"
+  // Of a profile: one for each communicator; `traffic` is that of `traffic_shown`.
+  std::vector<LogTraffic> traffics;
+  std::optional<std::size_t> traffic_shown;
   // Algorithms that moved collectives which `traffic` does not hold: their pairs do not follow from the log.
   std::set<std::string> traffic_without;
   // Ranks that talk to the CollNet switch: (communicator, rank within it).

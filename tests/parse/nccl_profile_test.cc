@@ -24,7 +24,8 @@ class File {
     std::memcpy(bytes_.data() + offset, &value, sizeof value);
   }
   // An all-reduce of bfloat16 by Ring/LL128 on 24 channels.
-  void event(std::uint64_t number, std::uint64_t bytes, std::uint8_t function = 4, std::uint64_t gpu_ns = 0) {
+  void event(std::uint64_t number, std::uint64_t bytes, std::uint8_t function = 4, std::uint64_t gpu_ns = 0,
+             std::int32_t peer = -1) {
     const auto records = 4u;
     const auto at = header_ + (number - 1) % records * 72;
     put(at, number), put<std::uint64_t>(at + 8, 1000), put<std::uint64_t>(at + 16, 3000);
@@ -32,9 +33,14 @@ class File {
     put(at + 40, bytes);
     const std::uint8_t small[8] = {1, function, 1, 1, 9, 24, 16, 0};
     std::memcpy(bytes_.data() + at + 56, small, 8);
-    put<std::int32_t>(at + 64, -1);
+    put(at + 64, peer);
     put<std::uint64_t>(200, number);
     total(function, bytes);
+  }
+  // The kernels of `stopped` of `started` channels have ended.
+  void kernels(std::uint64_t number, std::uint32_t started, std::uint8_t stopped) {
+    const auto at = header_ + (number - 1) % 4 * 72;
+    put(at + 63, stopped), put(at + 68, started);
   }
   void total(std::uint8_t function, std::uint64_t bytes) {
     std::size_t log2 = 0;
@@ -96,8 +102,10 @@ TEST(NcclProfile, TwoRanksOfANodeLeaveNoDoubt) {
   ASSERT_EQ(log.communicators.size(), 1u);
   EXPECT_EQ(log.communicators[0].ranks_seen, 2);
   ASSERT_EQ(log.collectives.size(), 1u);
-  EXPECT_EQ(log.collectives[0].calls, 4u);  // those that are kept, once a communicator
+  EXPECT_EQ(log.collectives[0].calls, 6u);  // two of them overwritten; once a communicator
+  EXPECT_TRUE(log.collectives[0].estimated);
   ASSERT_EQ(log.tuning.size(), 1u);
+  EXPECT_EQ(log.tuning[0].count, 6u);
   EXPECT_EQ(log.tuning[0].last_channel, 23);
 }
 
@@ -107,13 +115,119 @@ TEST(NcclProfile, NetworkBytesAreMeasured) {
   const std::vector<NcclProfile> both{parsed(a), parsed(b)};
   const auto log = log_of(both);
   EXPECT_EQ(log.traffic_basis, "measured");
-  using Cell = std::pair<std::pair<int, int>, std::uint64_t>;
-  EXPECT_EQ(log.traffic, (std::vector<Cell>{{{0, 2}, 5000}, {{2, 0}, 77}}));
+  using Pair = std::pair<std::pair<int, int>, std::uint64_t>;
+  EXPECT_EQ(log.traffic,
+            (std::vector<Pair>{{{0, 2}, 5000}, {{2, 0}, 77}}));  // one host: the others are unknown
   // More than two ranks without network steps: unknown, not zero.
   File c(4, 1, 0);
   c.event(1, 1000);
   const std::vector<NcclProfile> one{parsed(c)};
-  EXPECT_FALSE(log_of(one).traffic_basis);
+  const auto within = log_of(one);
+  EXPECT_FALSE(within.traffic_basis);
+  EXPECT_EQ(within.traffics.at(0).why, "within a node NCCL tells of no network steps");
+}
+
+using Cell = std::pair<std::pair<int, int>, std::uint64_t>;
+
+// Nothing is a number only where it would have been seen.
+TEST(NcclProfile, ZeroIsMeasuredBetweenNodesAlone) {
+  File a(4, 2, 0), b(4, 2, 1), c(4, 2, 2);
+  c.bytes().replace(72, 5, "node8");
+  a.put<std::uint64_t>(9456 + 8 * 2, 5000), a.put<std::uint64_t>(216, 0);
+  const std::vector<NcclProfile> three{parsed(a), parsed(b), parsed(c)};
+  const auto log = log_of(three);
+  EXPECT_EQ(log.traffic, (std::vector<Cell>{{{0, 2}, 5000}, {{1, 2}, 0}, {{2, 0}, 0}, {{2, 1}, 0}}));
+  EXPECT_TRUE(log.traffics.at(0).partial);
+  EXPECT_EQ(log.hosts, (std::vector<std::string>{"node7", "node8"}));
+  // By way of another process: what is not seen may have been sent.
+  b.put<std::uint64_t>(216, 900);
+  const std::vector<NcclProfile> again{parsed(a), parsed(b), parsed(c)};
+  const auto foreign = log_of(again);
+  EXPECT_EQ(foreign.traffic, (std::vector<Cell>{{{0, 2}, 5000}}));
+  EXPECT_EQ(foreign.traffics.at(0).foreign, 900u);
+  // Steps recorded and nothing sent is measured too.
+  File quiet(2, 2, 0);
+  const std::vector<NcclProfile> one{parsed(quiet)};
+  EXPECT_EQ(log_of(one).traffic_basis, "measured");
+  EXPECT_EQ(log_of(one).traffic, (std::vector<Cell>{{{0, 1}, 0}}));
+}
+
+TEST(NcclProfile, EachCommunicatorHasItsMatrix) {
+  std::vector<NcclProfile> all;
+  const auto add = [&](std::uint64_t id, std::uint32_t ranks, std::uint64_t bytes) {
+    File file(ranks, ranks, 0);
+    file.put(40, id), file.put<std::uint64_t>(9456 + 8, bytes);
+    all.push_back(parsed(file));
+  };
+  add(1, 4, 10), add(2, 4, 300), add(3, 2, 1'000'000);
+  const auto log = log_of(all);
+  ASSERT_EQ(log.traffics.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(log.traffics[i].communicator, static_cast<int>(i));
+    EXPECT_EQ(log.traffics[i].bytes.at(0), (Cell{{0, 1}, std::vector<std::uint64_t>{10, 300, 1'000'000}[i]}));
+  }
+  EXPECT_EQ(log.traffic_shown, 1u);  // the largest, and of these the busiest
+  EXPECT_EQ(log.traffic.at(0).second, 300u);
+  EXPECT_EQ(log.main_ranks, 4);
+}
+
+// Four places; the sizes of the totals count, whether or not their events are left.
+TEST(NcclProfile, OverwrittenEventsCount) {
+  File file(2, 1, 0);
+  file.event(1, 5000, 2), file.event(2, 7000, 2);
+  for (std::uint64_t i = 3; i <= 12; ++i) file.event(i, i % 2 == 0 ? 1030 : 1500);
+  const std::vector<NcclProfile> one{parsed(file)};
+  EXPECT_EQ(one[0].overwritten(), 8u);
+  const auto log = log_of(one);
+  ASSERT_EQ(log.collectives.size(), 3u);
+  EXPECT_EQ(log.collectives[0].op, "AllGather");
+  EXPECT_EQ(log.collectives[0].calls, 2u);
+  EXPECT_EQ(log.collectives[0].bytes, 2u * 6000);  // their mean, of both ranks
+  EXPECT_EQ(log.collectives[0].datatype, "unknown");
+  EXPECT_EQ(log.collectives[1].bytes, 1030u);
+  EXPECT_EQ(log.collectives[1].calls, 5u);
+  EXPECT_EQ(log.collectives[2].bytes, 1500u);
+  EXPECT_EQ(log.collectives[2].calls, 5u);
+  for (const auto& c : log.collectives) EXPECT_TRUE(c.estimated) << c.op;
+  File whole(2, 1, 0);
+  whole.event(1, 1000);
+  const std::vector<NcclProfile> exact{parsed(whole)};
+  EXPECT_FALSE(log_of(exact).collectives.at(0).estimated);
+}
+
+TEST(NcclProfile, SendsOfEveryRankCount) {
+  constexpr std::uint8_t kSend = 6, kRecv = 7;
+  File a(2, 1, 0), b(2, 1, 1);
+  for (std::uint64_t i = 1; i <= 10; ++i) a.event(i, 1000, kSend, 0, i % 2 == 0 ? 0 : 1);  // half to itself
+  for (std::uint64_t i = 1; i <= 3; ++i) b.event(i, 1400, kSend, 0, 0);
+  a.put<std::uint64_t>(240 + (kRecv * 48 + 10) * 16, 3),
+      a.put<std::uint64_t>(240 + (kRecv * 48 + 10) * 16 + 8, 4200);
+  const std::vector<NcclProfile> both{parsed(a), parsed(b)}, first{parsed(a)};
+  const auto log = log_of(both);
+  EXPECT_EQ(log.traffic, (std::vector<Cell>{{{0, 1}, 5000}, {{1, 0}, 4200}}));
+  std::uint64_t calls = 0;
+  for (const auto& c : log.collectives) calls += c.op == "Send" ? c.calls : 0;
+  EXPECT_EQ(calls, 13u);
+  // What the other one sent is what this one received.
+  EXPECT_EQ(log_of(first).traffic, (std::vector<Cell>{{{0, 1}, 5000}, {{1, 0}, 4200}}));
+}
+
+TEST(NcclProfile, AnUnfinishedEventHasNoGpuTime) {
+  File file(2, 1, 0);
+  file.event(1, 1000, 4, 7000), file.event(2, 1000, 4, 7000), file.event(3, 1000, 4, 7000);
+  file.kernels(1, 24, 23), file.kernels(2, 24, 24), file.kernels(3, 24, 0);  // 0: an older plugin's
+  const auto p = parsed(file);
+  EXPECT_FALSE(p.kept[0].gpu_seconds);
+  EXPECT_TRUE(p.kept[1].gpu_seconds);
+  EXPECT_TRUE(p.kept[2].gpu_seconds);
+}
+
+TEST(NcclProfile, NamesStayInOneLine) {
+  File file(2, 1, 0);
+  file.bytes().replace(72, 8, std::string("a\nb\tc\x1b[m")), file.bytes().replace(136, 3, "x\ny");
+  const auto p = parsed(file);
+  EXPECT_EQ(p.host, "a?b?c?[m");
+  EXPECT_EQ(p.name, "x?y");
 }
 
 TEST(NcclProfile, ARecordThatIsBeingWrittenIsLeftOut) {
