@@ -2,6 +2,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "base/text.h"
 #include "checks/language.h"
@@ -39,7 +40,12 @@ Result<model::NcclLog> read_logs(const std::vector<std::string>& files) {
   parse::NcclLogParser parser;
   for (const auto& name : files) {
     parser.begin_file(name == "-" ? "stdin" : name);
-    auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
+    bool first = true, profile = false;
+    auto read = host::read_stream(name, [&](std::string_view piece) {
+      profile = profile || (std::exchange(first, false) && parse::is_nccl_profile(piece));
+      if (!profile) parser.feed(piece);
+    });
+    if (profile) return tl::unexpected(not_so(name == "-" ? "stdin" : name));
     if (!read) {
       auto error = read.error();
       name_file(error, name);
@@ -84,7 +90,7 @@ std::string document(const model::NcclLog& log, const model::Diagnosis& judged, 
                      const LogOptions& options, const Globals& globals) {
   auto diagnosis = judged;
   checks::translate(diagnosis, language_of(globals));
-  if (globals.json) return emit::nccl_log_json(log, diagnosis, name, {options.timeline});
+  if (globals.json) return emit::nccl_log_json(log, diagnosis, name, {options.timeline, false, ""});
   std::string text;
   if (options.matrix) text += emit::nccl_log_matrix(log);
   if (options.timeline) text += emit::nccl_log_timeline(log);
@@ -278,6 +284,13 @@ int run(const LogOptions& options, const Globals& globals) {
   return ended != 0 ? ended : status;
 }
 
+const char* ignored_by_profiles(const LogOptions& options) {
+  if (!options.svg.empty()) return "--svg";
+  if (options.timeline) return "--timeline";
+  if (!options.topology.empty()) return "--topology";
+  return options.fail_on.empty() ? nullptr : "--fail-on";
+}
+
 int log_verb(const LogOptions& options, const Globals& globals) {
   if (options.run) return run(options, globals);
   if (!options.compare.empty()) return compare(options, globals);
@@ -289,6 +302,13 @@ int log_verb(const LogOptions& options, const Globals& globals) {
                         {},
                         "topotune log FILE…, or topotune log - to read standard input"});
   if (is_profile_file(options.files[0])) {
+    if (const auto* what = ignored_by_profiles(options))
+      return report(Error{Errc::usage,
+                          fmt::format("{} takes a log, not a profile", what),
+                          {},
+                          {},
+                          {},
+                          "for profiles: --matrix, --every, --json"});
     if (options.every.empty() && !options.follow)
       return explain_profiles(options.files, options.matrix, globals);
     const auto every = every_from(options.every.empty() ? "10s" : options.every);
@@ -333,7 +353,7 @@ void add_log(CLI::App& app, Globals& globals, int& status) {
       ->type_name("SEVERITY");
   verb->add_flag("--follow", options->follow, "go on reading while the log grows");
   verb->add_option("--every", options->every,
-                   "what a job did meanwhile, from its profiles: each 10s, or each 500 calls")
+                   "what a job did meanwhile, from its profiles: each 10s, or each time at least 500 calls")
       ->type_name("N[s]");
   verb->add_flag("--matrix", options->matrix, "print rank by rank who talks to whom");
   verb->add_option("--svg", options->svg, "write that matrix as a heat map")->type_name("FILE");
