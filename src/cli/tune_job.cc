@@ -1,8 +1,12 @@
 #include "cli/tune_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "cli/input.h"
 #include "cli/profile_reader.h"
@@ -22,16 +26,55 @@ struct Use {
   double weight = 0;
 };
 
-Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
-  if (is_profile_file(files.front())) {
-    const auto profiles = read_profiles(files);
-    if (!profiles) return tl::unexpected(profiles.error());
-    return parse::log_of(*profiles);
+// NCCL's interface before v4 does not tell how many ranks a communicator has. Its files do, where they are
+// those of all ranks from 0 on; else sizes of all-gather and reduce-scatter stay unknown.
+void count_ranks(std::vector<parse::NcclProfile>& profiles) {
+  std::map<std::uint64_t, std::set<int>> ranks;
+  for (const auto& p : profiles)
+    if (!p.ranks && p.communicator && p.rank) ranks[*p.communicator].insert(*p.rank);
+  for (auto& p : profiles) {
+    if (p.ranks) continue;
+    const auto& known = ranks[p.communicator.value_or(0)];
+    if (known.size() > 1 && *known.rbegin() == static_cast<int>(known.size()) - 1)
+      p.ranks = static_cast<int>(known.size());
+    else if (std::ranges::any_of(p.totals, [](const parse::ProfileTotal& t) {
+               return tune::collective_from(std::string(t.op)) &&
+                      !model::call_bytes(t.op, "int8", 1, std::nullopt);
+             }))
+      fmt::print(
+          stderr,
+          "topotune: pid {}: all-gathers and reduce-scatters are left out, since NCCL before 2.27 does "
+          "not tell how many ranks there are\nhint: --from with the files of all ranks\n",
+          p.pid);
   }
+}
+
+Result<model::NcclLog> read_profiled_job(const std::vector<std::string>& files) {
+  auto profiles = read_profiles(files);
+  if (!profiles) return tl::unexpected(profiles.error());
+  say_doubles(join_doubles(*profiles), files);
+  count_ranks(*profiles);
+  by_rank(*profiles);
+  std::uint64_t events = 0, overwritten = 0;
+  for (const auto& p : *profiles) events += p.events, overwritten += p.overwritten();
+  if (overwritten > 0)
+    fmt::print(stderr,
+               "topotune: {} of {} events were overwritten: all count, with the sizes of the newest ones\n",
+               overwritten, events);
+  return parse::log_of(*profiles);
+}
+
+Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
+  if (is_profile_file(files.front())) return read_profiled_job(files);
   parse::NcclLogParser parser;
   for (const auto& name : files) {
     parser.begin_file(name);
-    const auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
+    bool first = true, profile = false;
+    const auto read = host::read_stream(name, [&](std::string_view piece) {
+      profile = profile || (std::exchange(first, false) && parse::is_nccl_profile(piece));
+      if (!profile) parser.feed(piece);
+    });
+    if (profile) return tl::unexpected(not_so(name));
     if (!read) return about(name, read.error());
   }
   return parser.finish();
