@@ -84,7 +84,9 @@ inline void ListWriter::numbers(std::string_view name, const std::vector<int>& l
 // character: no text of a document has one.
 class Splices {
  public:
+  explicit Splices(bool one_line) : one_line_(one_line) {}
   std::string put(std::string list) {
+    if (one_line_) join_lines(list);
     lists_.push_back(std::move(list));
     return fmt::format("\x01{}", lists_.size() - 1);
   }
@@ -107,6 +109,21 @@ class Splices {
   }
 
  private:
+  // Line ends stand between tokens alone: within a text they are escaped.
+  static void join_lines(std::string& text) {
+    std::size_t to = 0;
+    for (std::size_t from = 0; from < text.size(); ++from) {
+      if (text[from] != '\n') {
+        text[to++] = text[from];
+        continue;
+      }
+      while (from + 1 < text.size() && text[from + 1] == ' ') ++from;
+    }
+    text.resize(to);
+    text.shrink_to_fit();
+  }
+
+  bool one_line_;
   std::vector<std::string> lists_;
 };
 

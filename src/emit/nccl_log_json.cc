@@ -89,6 +89,13 @@ Json net_json(const LogNet& net) {
           {"bootstrap", texts(net.bootstrap)}};
 }
 
+// A text, most often a plain name, as JSON.
+std::string quoted(const std::string& text) {
+  if (std::ranges::all_of(text, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }))
+    return '"' + text + '"';
+  return Json(printable(text)).dump();
+}
+
 std::string edges_json(const NcclLog& log) {
   ListWriter list;
   for (const auto& e : log.edges) {
@@ -145,10 +152,10 @@ std::string tuning_json(const NcclLog& log) {
   ListWriter list;
   for (const auto& t : log.tuning) {
     list.begin_object();
-    list.field("op", or_null(t.op).dump());
+    list.field("op", t.op ? quoted(*t.op) : "null");
     list.field("bytes", static_cast<std::size_t>(t.bytes));
-    list.field("algorithm", Json(printable(t.algorithm)).dump());
-    list.field("protocol", Json(printable(t.protocol)).dump());
+    list.field("algorithm", quoted(t.algorithm));
+    list.field("protocol", quoted(t.protocol));
     if (t.last_channel) list.field("channels", *t.last_channel - t.first_channel.value_or(0) + 1);
     if (t.microseconds && std::isfinite(*t.microseconds))
       list.field("model_seconds", Json(*t.microseconds * 1e-6).dump());
@@ -174,8 +181,8 @@ std::string collectives_json(const NcclLog& log) {
   ListWriter list;
   for (const auto& c : sums) {
     list.begin_object();
-    list.field("op", Json(printable(c.op)).dump());
-    list.field("datatype", Json(printable(c.datatype)).dump());
+    list.field("op", quoted(c.op));
+    list.field("datatype", quoted(c.datatype));
     // Of a size class without an event that tells its type.
     const bool counted = !c.estimated || c.datatype != "unknown";
     list.field("count", counted ? std::optional(static_cast<std::size_t>(c.count)) : std::nullopt);
@@ -330,19 +337,6 @@ Json ras_json(const RasCount& r) {
           {"named", r.named}};
 }
 
-// Line ends stand between tokens alone: within a text they are escaped.
-void join_lines(std::string& text) {
-  std::size_t to = 0;
-  for (std::size_t from = 0; from < text.size(); ++from) {
-    if (text[from] != '\n') {
-      text[to++] = text[from];
-      continue;
-    }
-    while (from + 1 < text.size() && text[from + 1] == ' ') ++from;
-  }
-  text.resize(to);
-}
-
 Json rings_json(const NcclLog& log) {
   Json out = Json::array();
   for (const auto& ring : log.rings)
@@ -362,7 +356,7 @@ Json ring_channels_json(const NcclLog& log) {
 std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const std::string& name,
                           const LogJsonOptions& options) {
   Json out;
-  Splices long_lists;
+  Splices long_lists(options.one_line);
   out["schema"] = "topotune.nccl-log/1";
   out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
   out["source"] = {{"kind", log.kind}, {"name", printable(name)}};
@@ -413,7 +407,6 @@ std::string nccl_log_json(const NcclLog& log, const Diagnosis& diagnosis, const 
   out["findings"] = array_of(diagnosis.findings, finding_json);
   auto document =
       long_lists.fill(out.dump(options.one_line ? -1 : 1, ' ', false, Json::error_handler_t::replace));
-  if (options.one_line) join_lines(document);
   if (!options.more.empty()) document.insert(document.size() - 1, "," + options.more);
   return document + "\n";
 }
