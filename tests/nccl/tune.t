@@ -11,11 +11,11 @@ NAME: a table from what a job did
 RUN: TOPOTUNE_PROFILER_DIR=$TMP topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 12K --pairs 5 -q; topotune tune --sm-budget 24 --from $(ls $TMP/*.ttprof | head -n 1) --mode stream --budget 5 --json -o $TMP/t.json; grep -o '"bytes":12288' $TMP/t.json | head -n 1
 EXPECT: "bytes":12288
 
-NAME: what a job did before its newest events counts
-RUN: TOPOTUNE_PROFILER_DIR=$TMP TOPOTUNE_PROFILER_RECORDS=16 topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 12K,96K --pairs 5 -q; topotune tune --sm-budget 24 --from $(ls $TMP/*.ttprof | head -n 1) --mode stream --budget 5 --json -o $TMP/t.json; grep -o '"bytes":[0-9]*' $TMP/t.json | sort -u
-EXPECT: "bytes":12288
-EXPECT: "bytes":98304
-STDERR: events were overwritten: all count, with the sizes of the newest ones
+NAME: what a job did before its newest events counts: three all-reduces of 8 KiB
+RUN: put() { printf "$2" | dd of=$TMP/p bs=1 seek=$1 conv=notrunc status=none; }; cp $DATA/fuzz/corpus/nccl_profile/two.ttprof $TMP/p; put 200 '\5'; put 3520 '\3'; put 3528 '\0\140'; topotune tune --sm-budget 24 --from $TMP/p --mode stream --budget 10 --json -o $TMP/t.json; grep -o '"bytes":[0-9]*' $TMP/t.json | sort -u
+EXPECT: "bytes":4096
+EXPECT: "bytes":8192
+STDERR: 4 of 5 events were overwritten: all count, with the sizes of the newest ones
 
 NAME: a table from a job's log: sizes within a fifth are one, the rare ones are left out
 RUN: line() { printf 'a:1:2 [0] NCCL INFO %s: opCount %x sendbuff 0x1 recvbuff 0x2 count %s datatype 7 op 0 root 0 comm 0x5 [nranks=2] stream 0x3\n' $1 $2 $3; }; { for i in $(seq 600); do line AllReduce $i 3072; done; line AllReduce 601 3100; line Broadcast 602 16; line AllReduce 603 4096; } >$TMP/job.log; topotune tune --sm-budget 24 --from $TMP/job.log --mode stream --budget 5 --out $TMP/t --json -o $TMP/t.json; grep -o '"bytes":[0-9]*' $TMP/t.json | sort -u; tail -n 1 $TMP/t
