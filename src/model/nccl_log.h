@@ -258,6 +258,45 @@ struct CallMismatch {
   LogLine at;
 };
 
+// What topotune's tuner plugin said to one rank when its communicator was made ("topotune tuner: …").
+struct TunerAnswer {
+  enum class Kind {
+    none,
+    table,
+    nothing,
+    off,
+    cut
+  };  // nothing: the table is for communicators of other sizes
+  Kind kind = Kind::none;
+  std::string text;                       // behind "topotune tuner: "
+  std::string hash;                       // of a table
+  int nranks = 0, nnodes = 0;             // as the line has them; 0: it does not
+  std::optional<int> communicator, rank;  // index; nothing: no line names it
+  bool made = false;                      // the communicator was complete for this rank
+  std::string host;
+  std::optional<int> pid;
+  LogLine at;
+};
+
+// "in use" and "off" of a process whose collectives asked the plugin.
+struct TunerAsked {
+  std::string host;
+  std::optional<int> pid;
+  int in_use = 0;   // communicators and ranks, one line each
+  std::string off;  // why not; "" never said
+  LogLine at;
+};
+
+struct LogTuner {
+  std::vector<TunerAnswer> answers;  // with those of kind none only where the plugin spoke at all
+  std::vector<TunerAsked> asked;
+  std::vector<std::string> loaded;     // tuner plugins, as NCCL names them
+  std::optional<std::string> env_off;  // "topotune env: off: …"
+  LogLine env_at;
+  bool missing = false;  // NCCL says that it found no tuner plugin
+  bool made = false;     // a communicator was complete
+};
+
 // What settings cost: the same command with and without them.
 struct LogCost {
   std::vector<std::string> settings;  // "NCCL_P2P_DISABLE=1"
@@ -292,6 +331,7 @@ struct NcclLog {
   std::vector<LogProblem> problems;
   std::uint64_t problems_left_out = 0;
   std::vector<LogNote> notes;
+  LogTuner tuner;
   LogGraph graph;
   std::vector<VersionSeen> versions;
   bool versions_differ_in_job = false;  // ranks of one communicator

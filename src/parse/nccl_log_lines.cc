@@ -85,6 +85,7 @@ constexpr Words kHeads[] = {
     {"Assigned ", known},
     {"Using tuner plugin", plugin_line},
     {"Tuner: ", known},
+    {"topotune ", topotune_line},
     {"Opened tuner", known},
     {"Closing ", known},
     {"Unloading plugin", known},

@@ -29,6 +29,10 @@ bool nvls_line(State& state, std::string_view text);
 bool connection_retry(State& state, std::string_view text);  // "connect returned X, retrying (3/34)"
 bool remark(State& state, std::string_view text);            // statements that are kept word for word
 
+// nccl_log_tuner.cc: what topotune's plugins say
+bool topotune_line(State& state, std::string_view text);
+model::LogTuner tuner_of(const State& state, const std::vector<int>& communicator_of_instance);
+
 // nccl_log_channel.cc: connections, rings, trees
 bool channel_line(State& state, std::string_view text);
 bool ring_line(State& state, std::string_view text);

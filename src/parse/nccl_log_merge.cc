@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "model/nccl_traffic.h"
 #include "parse/nccl_log_damage.h"
+#include "parse/nccl_log_lines.h"
 #include "parse/nccl_log_scan.h"
 #include "parse/nccl_log_state.h"
 
@@ -64,6 +65,7 @@ class Merger {
     list_timeline();
     list_versions();
     list_network();
+    list_tuner();
     for (const auto& [key, tuning] : s_.tuning) out_.tuning.push_back(tuning);
     for (const auto& host : hosts_in_order()) out_.hosts.push_back(host);
     for (const auto& [key, work] : s_.timed_out) out_.timed_out.push_back(work);
@@ -106,6 +108,7 @@ class Merger {
   void list_timeline();
   void list_versions();
   void list_network();
+  void list_tuner();
   void fix_mismatches();
   void judge_problems();
   void judge_names();
@@ -659,6 +662,13 @@ void Merger::list_network() {
     if (name.starts_with(prefix)) (on ? any_on : any_off) = true;
   if (all < 0 && any_off && !any_on) all = 0;
   net.gdr = tri(all);
+}
+
+void Merger::list_tuner() {
+  std::vector<int> communicator(s_.instances.size(), -1);
+  for (std::size_t i = 0; i < communicator.size(); ++i)
+    if (group_of_instance_[i] >= 0) communicator[i] = group(group_of_instance_[i]).output;
+  out_.tuner = tuner_of(s_, communicator);
 }
 
 void Merger::fix_mismatches() {

@@ -173,6 +173,21 @@ bool network_line(State& state, std::string_view text) {
   return !name.empty();
 }
 
+namespace {
+
+// The kinds of plugins that are no network's: "TUNER/Plugin: …", "Successfully loaded external tuner plugin
+// …".
+bool of_kind(std::string_view text, std::string_view upper, std::string_view lower) {
+  return text.starts_with(upper) || text.find(lower) != std::string_view::npos;
+}
+bool tuner_plugin(std::string_view text) { return of_kind(text, "TUNER/", "tuner plugin "); }
+bool network_plugin(std::string_view text) {
+  return !tuner_plugin(text) && !of_kind(text, "PROFILER/", "profiler plugin ") &&
+         !of_kind(text, "ENV/", "env plugin ");
+}
+
+}  // namespace
+
 // "TUNER/Plugin: Could not find: libnccl-tuner.so", "NET/Plugin: Loaded net plugin IBext_v8 (v8)".
 bool plugin_line(State& state, std::string_view text) {
   const auto kind = text.substr(0, text.find('/'));
@@ -195,7 +210,9 @@ bool plugin_line(State& state, std::string_view text) {
     if (word.starts_with("Successfully"))
       name = name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1);
     name = trim(name.substr(0, name.find(" (v")));
-    if (state.plugins.size() < 64 && name.size() < 128 && name != "IB" && name != "Socket")
+    if (tuner_plugin(text) && state.tuners.size() < 64 && name.size() < 512) state.tuners.emplace(name);
+    if (network_plugin(text) && state.plugins.size() < 64 && name.size() < 128 && name != "IB" &&
+        name != "Socket")
       state.plugins.emplace(name);
     return true;
   }

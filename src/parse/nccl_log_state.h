@@ -83,6 +83,15 @@ struct Scope {
   int ring_channels = 0;                   // NN of "Channel 00/NN :"
 };
 
+// A line of topotune's tuner plugin.
+struct TunerLine {
+  int site = -1, instance = -1;  // -1: no line has told which communicator is being made
+  bool late = false;             // said to a collective, not when the communicator was made
+  bool cut = false;
+  std::string text;
+  model::LogLine at;
+};
+
 // One rank's handle of one communicator.
 struct Instance {
   int site = -1, scope = -1;
@@ -95,6 +104,7 @@ struct Instance {
   double init_seconds = -1;
   std::optional<std::uint64_t> last_number;
   int last_shape = -1;
+  bool tuner_answered = false;
   bool follows = false;  // another rank's calls make the timeline
 };
 
@@ -263,7 +273,8 @@ struct State {
   StringMap<std::uint64_t> networks;            // "Using network X"
   StringMap<std::vector<std::string>> devices;  // "NET/X : Using [0]a [1]b"
   std::unordered_map<std::string, bool> hca_gdr;
-  std::set<std::string> plugins;
+  std::set<std::string> plugins, tuners;
+  std::vector<TunerLine> tuner_lines;
   std::optional<int> bracket_bus_ids;  // 1: brackets hold PCI bus ids, 0: device indices, by version
   bool bracket_hex_seen = false;
   Table<RankKey, Bracket, RankHash> bracket_of_rank;

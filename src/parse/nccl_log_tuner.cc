@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "parse/nccl_log_lines.h"
+#include "parse/nccl_log_scan.h"
+
+// What topotune's plugins print (src/plugins/tuner.cc, env_plugin.cc):
+//   topotune tuner: table PATH hash HASH, 12 regions for 8 ranks on 1 node(s)   when a communicator is made
+//   topotune tuner: off: the table has nothing for 1 ranks on 1 node(s)         likewise
+//   topotune tuner: off: WHY                                                    likewise, or at a collective
+//   topotune tuner: in use                                                      at a communicator's first one
+//   topotune env: off: WHY
+// Only lines with NCCL's prefix count: a script's echo of such a line proves nothing.
+namespace topotune::parse::log {
+
+namespace {
+
+using Kind = model::TunerAnswer::Kind;
+
+constexpr std::string_view kTuner = "topotune tuner: ";
+constexpr std::string_view kEnvOff = "topotune env: off: ";
+constexpr std::string_view kNothing = "off: the table has nothing for ";
+constexpr std::string_view kInUse = "in use";
+constexpr std::size_t kLongest = 1024;
+
+// "8 ranks on 1 node(s)"
+bool read_size(Cursor in, model::TunerAnswer& to) {
+  to.nranks = in.need<int>();
+  in.expect(" ranks on ");
+  to.nnodes = in.need<int>();
+  in.expect(" node(s)");
+  return in.ok() && to.nranks > 0 && to.nnodes > 0;
+}
+
+bool is_hash(std::string_view text) {
+  return !text.empty() && text.size() <= 16 &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// "table PATH hash HASH, 12 regions for 8 ranks on 1 node(s)"
+bool read_table(std::string_view text, model::TunerAnswer& to) {
+  const auto at = text.rfind(" hash ");
+  if (!text.starts_with("table ") || at == std::string_view::npos) return false;
+  Cursor in(text.substr(at + 6));
+  const auto hash = in.until(",");
+  in.expect(", ").need<int>();
+  in.expect(" regions for ");
+  if (!in.ok() || !is_hash(hash) || !read_size(in, to)) return false;
+  to.hash = std::string(hash);
+  return true;
+}
+
+model::TunerAnswer answer(const State& state, const TunerLine& line) {
+  model::TunerAnswer out;
+  const auto& site = state.sites[static_cast<std::size_t>(line.site)];
+  out.text = line.text;
+  out.at = line.at;
+  out.host = state.hosts[site.host];
+  if (site.pid >= 0) out.pid = site.pid;
+  if (read_table(line.text, out))
+    out.kind = Kind::table;
+  else if (line.text.starts_with(kNothing) &&
+           read_size(Cursor(std::string_view(line.text).substr(kNothing.size())), out))
+    out.kind = Kind::nothing;
+  else
+    out.kind = line.text.starts_with("off: ") && !line.cut ? Kind::off : Kind::cut;
+  return out;
+}
+
+class Answers {
+ public:
+  Answers(const State& state, const std::vector<int>& communicator)
+      : s_(state), communicator_(communicator) {}
+
+  model::LogTuner run() {
+    for (const auto& line : s_.tuner_lines)
+      if (line.late) late(line);
+    by_instance_.assign(s_.instances.size(), -1);
+    for (const auto& line : s_.tuner_lines)
+      if (!line.late && line.text != kInUse) place(line);
+    for (const int one : loose_) settle(one);
+    if (!out_.answers.empty()) silent();
+    return std::move(out_);
+  }
+
+ private:
+  const Instance& instance(std::size_t i) const { return s_.instances[i]; }
+
+  void late(const TunerLine& line) {
+    const auto& site = s_.sites[static_cast<std::size_t>(line.site)];
+    const auto [at, fresh] = asked_.try_emplace({site.host, site.pid}, out_.asked.size());
+    if (fresh) {
+      out_.asked.emplace_back();
+      out_.asked.back().host = s_.hosts[site.host];
+      if (site.pid >= 0) out_.asked.back().pid = site.pid;
+      out_.asked.back().at = line.at;
+    }
+    auto& to = out_.asked[at->second];
+    if (line.text == kInUse)
+      ++to.in_use;
+    else if (to.off.empty())
+      to.off = line.text, to.at = line.at;
+  }
+
+  void place(const TunerLine& line) {
+    const int index = static_cast<int>(out_.answers.size());
+    out_.answers.push_back(answer(s_, line));
+    site_of_.push_back(line.site);
+    if (line.instance >= 0 && by_instance_[static_cast<std::size_t>(line.instance)] < 0)
+      bind(index, static_cast<std::size_t>(line.instance));
+    else
+      loose_.push_back(index);
+  }
+
+  void bind(int index, std::size_t i) {
+    by_instance_[i] = index;
+    identify(out_.answers[static_cast<std::size_t>(index)], i);
+  }
+
+  void identify(model::TunerAnswer& to, std::size_t i) const {
+    if (communicator_[i] >= 0) to.communicator = communicator_[i];
+    if (instance(i).rank >= 0) to.rank = instance(i).rank;
+    to.made = instance(i).initialised;
+  }
+
+  // A line whose communicator nobody had named yet, or that several threads printed at a time: it is of a
+  // communicator of its size that has none.
+  void settle(int index) {
+    const auto& a = out_.answers[static_cast<std::size_t>(index)];
+    const int site = site_of_[static_cast<std::size_t>(index)];
+    for (const int i : s_.sites[static_cast<std::size_t>(site)].instances) {
+      const auto at = static_cast<std::size_t>(i);
+      const bool fits = a.nranks == 0 || instance(at).nranks <= 0 || instance(at).nranks == a.nranks;
+      if (by_instance_[at] < 0 && fits) return bind(index, at);
+    }
+  }
+
+  // Ranks to which the plugin never spoke.
+  void silent() {
+    for (std::size_t i = 0; i < s_.instances.size(); ++i) {
+      const auto& in = instance(i);
+      if (by_instance_[i] >= 0 || in.rank < 0 || in.site < 0) continue;
+      model::TunerAnswer none;
+      const auto& site = s_.sites[static_cast<std::size_t>(in.site)];
+      none.host = s_.hosts[site.host];
+      if (site.pid >= 0) none.pid = site.pid;
+      identify(none, i);
+      out_.answers.push_back(std::move(none));
+    }
+  }
+
+  const State& s_;
+  const std::vector<int>& communicator_;
+  model::LogTuner out_;
+  std::vector<int> by_instance_, site_of_, loose_;
+  std::map<std::pair<int, int>, std::size_t> asked_;  // by host and process
+};
+
+}  // namespace
+
+bool topotune_line(State& state, std::string_view text) {
+  if (text.starts_with(kEnvOff)) {
+    if (!state.log.tuner.env_off && state.site >= 0) {
+      state.log.tuner.env_off = std::string(text.substr(kEnvOff.size(), kLongest));
+      state.log.tuner.env_at = state.at;
+    }
+    return true;
+  }
+  if (!text.starts_with(kTuner.substr(0, kTuner.size() - 1))) return true;
+  auto* site = state.here();
+  if (site == nullptr || state.tuner_lines.size() >= 2 * kMaxInstances) return true;
+  TunerLine line;
+  line.site = state.site;
+  line.cut = state.unterminated;
+  line.text = std::string(trim(text.substr(kTuner.size() - 1, kLongest)));
+  line.at = state.at;
+  auto* instance = state.current_instance();
+  if (line.cut && kInUse.starts_with(line.text) && line.text != kInUse && !line.text.empty()) return true;
+  const bool off = line.text.starts_with("off: ") && !line.text.starts_with(kNothing);
+  line.late = line.text == kInUse || (off && instance != nullptr && instance->tuner_answered);
+  if (!line.late && instance != nullptr && !instance->initialised) {
+    line.instance = site->current;
+    instance->tuner_answered = true;
+  }
+  state.tuner_lines.push_back(std::move(line));
+  return true;
+}
+
+model::LogTuner tuner_of(const State& state, const std::vector<int>& communicator_of_instance) {
+  auto out = Answers(state, communicator_of_instance).run();
+  out.env_off = state.log.tuner.env_off;
+  out.env_at = state.log.tuner.env_at;
+  out.loaded.assign(state.tuners.begin(), state.tuners.end());
+  out.missing = std::ranges::any_of(state.log.notes, [](const model::LogNote& n) {
+    return n.kind == model::NoteKind::plugin_missing && n.subject == "TUNER";
+  });
+  out.made = std::ranges::any_of(state.instances, &Instance::initialised);
+  return out;
+}
+
+}  // namespace topotune::parse::log
