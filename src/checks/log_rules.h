@@ -63,7 +63,11 @@ class LogView {
   bool omni_path() const;
 
  private:
+  void count_nodes();
+
   std::string name_;
+  bool names_say_too_few_ = false;  // NCCL counts more nodes than the ranks' hosts have names
+  bool one_rank_a_node_ = false;
   std::vector<model::Path> paths_;
   std::map<std::pair<std::string_view, std::string_view>, const model::Path*> path_of_;  // both ways
   std::unordered_map<int, const model::LogRank*> ranks_;    // of the main communicator

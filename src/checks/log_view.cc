@@ -19,6 +19,7 @@ LogView::LogView(const NcclLog& nccl_log, const Machine* known, std::string name
   }
   for (const auto& r : log.ranks)
     if (r.communicator == 0) ranks_.try_emplace(r.rank, &r);
+  count_nodes();
   for (const auto& l : log.graph.links) {
     if (l.rank && l.to.starts_with("GPU/")) node_of_rank_.try_emplace(*l.rank, l.to);
     if (l.type != "NVL") continue;
@@ -27,6 +28,19 @@ LogView::LogView(const NcclLog& nccl_log, const Machine* known, std::string name
     else
       nvlinked_.insert({l.from, l.to});
   }
+}
+
+// NCCL's own number of nodes; containers on several of them may have one name.
+void LogView::count_nodes() {
+  if (log.communicators.empty()) return;
+  const auto& main = log.communicators.front();
+  if (!main.nnodes || main.nnodes_by_names) return;
+  std::set<std::string> names;
+  for (const auto& [number, r] : ranks_)
+    if (r->host) names.insert(*r->host);
+  names_say_too_few_ =
+      static_cast<int>(ranks_.size()) == main.nranks && static_cast<int>(names.size()) < *main.nnodes;
+  one_rank_a_node_ = main.nranks == main.nnodes;
 }
 
 std::string LogView::place(const LogLine& at) const {
@@ -90,8 +104,10 @@ std::optional<bool> LogView::same_host(const LogEdge& edge) const {
   const auto* a = rank(edge.src);
   const auto* b = rank(edge.dst);
   if (a == nullptr || b == nullptr || !a->host || !b->host) return std::nullopt;
-  if (*a->host == *b->host && edge.transport.starts_with("NET/") && log.shared_names.contains(*a->host))
-    return std::nullopt;
+  if (*a->host == *b->host && edge.transport.starts_with("NET/")) {
+    if (log.shared_names.contains(*a->host)) return std::nullopt;
+    if (names_say_too_few_) return one_rank_a_node_ ? std::optional(false) : std::nullopt;
+  }
   return *a->host == *b->host;
 }
 

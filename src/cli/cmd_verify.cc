@@ -6,9 +6,12 @@
 #include "act/verify.h"
 #include "base/text.h"
 #include "checks/log_rules.h"
+#include "checks/log_tuner.h"
 #include "cli/act_output.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
+#include "cli/tune_table.h"
+#include "host/stream.h"
 #include "parse/nccl_log.h"
 #include "parse/plan_json.h"
 
@@ -21,7 +24,8 @@ using act::Proof;
 
 struct VerifyOptions {
   PlanRequest request;
-  std::string plan_file, log_file, root;
+  std::string plan_file, table, root;
+  std::vector<std::string> logs;  // of one job
   std::vector<std::string> pids;  // "4711" or "4711=GPU3"
 };
 
@@ -81,65 +85,69 @@ void check_log_variables(const model::NcclLog& log, const model::Plan& plan, std
   }
 }
 
-// Lines of the tuner plugin: "topotune tuner: table ...", "... in use", "... off: WHY". A job that names the
-// plugin and does not print the first one never loaded it.
-std::vector<std::string> tuner_lines(std::string_view text) {
-  std::vector<std::string> out;
-  constexpr std::string_view kMark = "topotune tuner: ";
-  for (auto at = text.find(kMark); at != std::string_view::npos && out.size() < 10000;
-       at = text.find(kMark, at + 1)) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    out.emplace_back(text.substr(at + kMark.size(), std::min<std::size_t>(end - at - kMark.size(), 500)));
-  }
-  return out;
-}
+// What was looked at together, and how much of it has to be known: else the answer is "unknown".
+enum class Needs { nothing, some, all };
+struct Part {
+  std::vector<Check> checks;
+  Needs needs = Needs::some;
+};
 
-void check_tuner(std::string_view text, const model::NcclLog& log, std::vector<Check>& out) {
-  const auto named = std::ranges::find(log.env, "NCCL_TUNER_PLUGIN", &model::LogSetting::name);
-  const auto lines = tuner_lines(text);
-  const bool ours = named != log.env.end() && named->value.find("topotune") != std::string::npos;
-  if (lines.empty() && !ours) return;
-  Check check{"log tuner plugin", Proof::unknown, "table read and in use", "not in the log"};
-  const auto line = [&](std::string_view start) {
-    return std::ranges::find_if(lines, [&](const std::string& l) { return l.starts_with(start); });
+// One line for all communicators that use the table, with those that had no use for it; one for each fault.
+Part check_table(const model::NcclLog& log, const std::optional<TuningTable>& table) {
+  using State = checks::TableUse::State;
+  Part part{{}, Needs::all};
+  if (!table && !checks::wants_table(log)) return part;
+  const auto expected =
+      table ? fmt::format("table {} hash {} in use by all its ranks", table->path, table->hash)
+            : "table read and in use by all ranks";
+  std::string rest;
+  const auto uses = checks::table_uses(log, table ? table->hash : "");
+  const auto any = [&](State state) {
+    return std::ranges::find(uses, state, &checks::TableUse::state) != uses.end();
   };
-  // A job also has communicators of sizes that no table was asked for.
-  constexpr std::string_view kNothingFor = "off: the table has nothing for ";
-  const auto off = std::ranges::find_if(
-      lines, [&](const std::string& l) { return l.starts_with("off: ") && !l.starts_with(kNothingFor); });
-  const auto other = line(kNothingFor);
-  if (off != lines.end()) {
-    check.proof = Proof::fails, check.observed = *off;
-  } else if (line("in use") != lines.end()) {
-    check.proof = Proof::holds;
-    check.observed = line("table ") != lines.end() ? *line("table ") + ", in use" : "in use";
-    if (other != lines.end()) check.observed += "; nothing for " + other->substr(kNothingFor.size());
-  } else if (line("table ") != lines.end()) {
-    check.observed = *line("table ") + "; no collective has asked for it yet";
-  } else if (other != lines.end()) {
-    check.proof = Proof::fails, check.observed = *other;
-  } else {
-    check.proof = Proof::fails, check.observed = "NCCL did not load " + printable(named->value);
+  const auto add = [&](Proof proof, const std::string& text) {
+    part.checks.push_back({"log tuner plugin", proof, expected, text});
+  };
+  constexpr std::string_view kNothing = "off: the table has nothing for ";
+  for (const auto& use : uses) {
+    if (use.state == State::unused) add(Proof::fails, use.text);
+    if (use.state == State::unknown) add(Proof::unknown, use.text);
+    if (use.state == State::idle && any(State::used)) rest += "; not asked yet: " + use.text;
+    if (use.state == State::idle && !any(State::used)) add(Proof::unknown, use.text);
+    if (use.state != State::other_size) continue;
+    if (any(State::used) || any(State::idle))
+      rest +=
+          "; nothing for " + (use.text.starts_with(kNothing) ? use.text.substr(kNothing.size()) : use.text);
+    else if (part.checks.empty())
+      add(Proof::fails, use.text);
   }
-  out.push_back(std::move(check));
+  for (const auto& use : uses)
+    if (use.state == State::used) add(Proof::holds, use.text);
+  if (!part.checks.empty()) part.checks.back().observed += rest;
+  return part;
 }
 
-Result<std::vector<Check>> check_log(const std::string& name, const model::Plan& plan) {
-  const auto text = read_input(name);
-  if (!text) return about(name, text.error());
+Result<model::NcclLog> read_logs(const std::vector<std::string>& names) {
   parse::NcclLogParser parser;
-  parser.begin_file(name);
-  parser.feed(*text);
-  const auto log = parser.finish();
-  std::vector<Check> out;
+  for (const auto& name : names) {
+    parser.begin_file(name);
+    const auto read = host::read_stream(name, [&](std::string_view piece) { parser.feed(piece); });
+    if (!read) return about(name, read.error());
+  }
+  return parser.finish();
+}
+
+std::vector<Part> check_log(const std::string& name, const model::NcclLog& log, const model::Plan& plan,
+                            const std::optional<TuningTable>& table) {
+  Part transports{{}, table ? Needs::nothing : Needs::some};
+  Part variables{{}, Needs::nothing};
   const checks::LogView view(log, nullptr, name);
-  for (const auto& edge : log.edges) out.push_back(check_edge(view, edge));
+  for (const auto& edge : log.edges) transports.checks.push_back(check_edge(view, edge));
   if (log.edges.empty())
-    out.push_back(
+    transports.checks.push_back(
         {"log", Proof::unknown, "lines that name the transports", "none (NCCL_DEBUG=INFO prints them)"});
-  check_log_variables(log, plan, out);
-  check_tuner(*text, log, out);
-  return out;
+  check_log_variables(log, plan, variables.checks);
+  return {std::move(transports), std::move(variables), check_table(log, table)};
 }
 
 // ---- processes
@@ -158,12 +166,23 @@ Result<std::vector<Check>> check_process(const std::string& said, const model::P
 
 // ---- the answer
 
-const char* verdict_of(const std::vector<Check>& checks) {
-  const auto any = [&](Proof proof) {
-    return std::ranges::any_of(checks, [&](const Check& c) { return c.proof == proof; });
+const char* verdict_of(const std::vector<Part>& parts) {
+  const auto any = [](const Part& part, Proof proof) {
+    return std::ranges::find(part.checks, proof, &Check::proof) != part.checks.end();
   };
-  if (any(Proof::fails)) return "error";
-  return any(Proof::holds) ? "ok" : "unknown";
+  if (std::ranges::any_of(parts, [&](const Part& p) { return any(p, Proof::fails); })) return "error";
+  for (const auto& part : parts) {
+    if (part.checks.empty()) continue;
+    if (part.needs == Needs::all && any(part, Proof::unknown)) return "unknown";
+    if (part.needs == Needs::some && !any(part, Proof::holds)) return "unknown";
+  }
+  return std::ranges::any_of(parts, [&](const Part& p) { return any(p, Proof::holds); }) ? "ok" : "unknown";
+}
+
+std::vector<Check> all_of(const std::vector<Part>& parts) {
+  std::vector<Check> out;
+  for (const auto& part : parts) out.insert(out.end(), part.checks.begin(), part.checks.end());
+  return out;
 }
 
 std::string text_of(const std::vector<Check>& checks) {
@@ -178,11 +197,11 @@ std::string text_of(const std::vector<Check>& checks) {
   return printable(out) + fmt::format("{} of {} hold\n", holds, checks.size());
 }
 
-std::string json_of(const std::vector<Check>& checks) {
+std::string json_of(const std::vector<Check>& checks, const char* verdict) {
   nlohmann::ordered_json out;
   out["schema"] = "topotune.verify/1";
   out["tool"] = std::string("topotune ") + TOPOTUNE_VERSION;
-  out["verdict"] = verdict_of(checks);
+  out["verdict"] = verdict;
   out["checks"] = nlohmann::ordered_json::array();
   for (const auto& check : checks)
     out["checks"].push_back({{"subject", printable(check.subject)},
@@ -192,29 +211,39 @@ std::string json_of(const std::vector<Check>& checks) {
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+constexpr const char* kNothingToVerify =
+    "nothing could be verified: no setting of this machine is in the plan; --pid and --log look at the job\n";
+
 int verify(const VerifyOptions& options, const Globals& globals) {
+  if (!options.table.empty() && options.logs.empty())
+    return report(Error{Errc::usage, "verify --tuned: which job's log? --log FILE", {}, {}, {}, {}});
+  std::optional<TuningTable> table;
+  if (!options.table.empty()) {
+    auto loaded = load_tuning_table(options.table);
+    if (!loaded) return report(loaded.error());
+    table = std::move(*loaded);
+  }
   const auto plan = plan_of(options, globals);
   if (!plan) return report(plan.error());
   const act::System system(options.root.empty() ? globals.sysroot : options.root);  // reading only
-  auto checks = act::verify_actions(system, *plan);
-  const auto add = [&](Result<std::vector<Check>> more) -> std::optional<int> {
-    if (!more) return report(more.error());
-    checks.insert(checks.end(), more->begin(), more->end());
-    return std::nullopt;
-  };
-  for (const auto& pid : options.pids)
-    if (const auto status = add(check_process(pid, *plan, system))) return *status;
-  if (!options.log_file.empty())
-    if (const auto status = add(check_log(options.log_file, *plan))) return *status;
-  if (checks.empty() && !globals.json) {
-    const int status = write_result(
-        globals,
-        "nothing to verify: the plan changes nothing of this machine; --pid and --log look at the job\n");
-    return status == kOk ? static_cast<int>(plan->actions.empty() ? kOk : kUnknown) : status;
+  const bool job = !options.pids.empty() || !options.logs.empty();
+  std::vector<Part> parts{{act::verify_actions(system, *plan), job ? Needs::nothing : Needs::some}};
+  for (const auto& pid : options.pids) {
+    auto checks = check_process(pid, *plan, system);
+    if (!checks) return report(checks.error());
+    parts.push_back({std::move(*checks)});
   }
-  const int written = write_result(globals, globals.json ? json_of(checks) : text_of(checks));
+  if (!options.logs.empty()) {
+    const auto log = read_logs(options.logs);
+    if (!log) return report(log.error());
+    for (auto& part : check_log(options.logs.front(), *log, *plan, table)) parts.push_back(std::move(part));
+  }
+  const auto checks = all_of(parts);
+  const std::string_view verdict = verdict_of(parts);
+  const int written = write_result(globals, globals.json     ? json_of(checks, verdict.data())
+                                            : checks.empty() ? kNothingToVerify
+                                                             : text_of(checks));
   if (written != kOk) return written;
-  const std::string_view verdict = verdict_of(checks);
   return verdict == "error" ? kError : verdict == "ok" ? kOk : kUnknown;
 }
 
@@ -229,14 +258,20 @@ void add_verify(CLI::App& app, Globals& globals, int& status) {
   add_job_options(*verb, options->request);
   add_root_option(*verb, options->root);
   verb->add_option("--pid", options->pids, "a running rank, PID or PID=GPU (repeatable)")->type_name("PID");
-  verb->add_option("--log", options->log_file, "an NCCL log of the job (NCCL_DEBUG=INFO)")->type_name("FILE");
+  verb->add_option("--log", options->logs,
+                   "an NCCL log of the job (NCCL_DEBUG=INFO), plain, gzip or zstd")
+      ->type_name("FILE");
+  verb->add_option("--tuned", options->table, "with --log: this tuning table is in use by all its ranks")
+      ->type_name("TABLE");
   verb->footer(
-      "Exit status: 0 all that could be looked at holds, 2 something does not, 3 nothing could be looked "
-      "at.\n"
+      "Exit status: 0 it holds, 2 something does not, 3 of the machine, a process, the transports or the "
+      "tuning "
+      "table nothing could be told.\n"
       "Examples:\n"
       "  topotune verify plan.json\n"
       "  topotune verify plan.json --pid 4711=GPU0 --pid 4712=GPU1\n"
-      "  topotune verify plan.json --log nccl.log");
+      "  topotune verify plan.json --log nccl.log\n"
+      "  topotune verify --tuned node.table --log job.log");
   verb->callback([options, &globals, &status] { status = verify(*options, globals); });
 }
 

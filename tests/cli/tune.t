@@ -68,26 +68,6 @@ NAME: what the environment already decides is kept and said
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nend 0\n' >$TMP/t; NCCL_MIN_CTAS=16 topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true
 EXPECT: NCCL_MIN_CTAS=16 is kept, the table was measured with 32
 
-NAME: verify proves from the log that the plugin was used
-RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
-EXPECT: holds    log tuner plugin: table /t hash 00, 3 regions for 2 ranks on 1 node(s), in use
-
-NAME: verify says why it was off
-RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: /t: it was measured with NCCL 2.1.0, this is 2.28.9\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
-EXPECT: fails    log tuner plugin: off: /t: it was measured with NCCL 2.1.0
-
-NAME: communicators of other sizes are no fault
-RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: the table has nothing for 1 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: table /t hash 00, 3 regions for 2 ranks on 1 node(s)\na:1:2 [0] NCCL INFO topotune tuner: in use\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
-EXPECT: holds    log tuner plugin: table /t hash 00, 3 regions for 2 ranks on 1 node(s), in use; nothing for 1 ranks
-
-NAME: but a table that says nothing about any is not in use
-RUN: printf 'a:1:2 [0] NCCL INFO topotune tuner: off: the table has nothing for 8 ranks on 1 node(s)\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
-EXPECT: fails    log tuner plugin: off: the table has nothing for 8 ranks
-
-NAME: verify notices a plugin that was never loaded
-RUN: printf 'a:1:2 [0] NCCL INFO NCCL_TUNER_PLUGIN set by environment to /x/libnccl-tuner-topotune.so\na:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: /x/libnccl-tuner-topotune.so\n' >$TMP/job.log; topotune verify --root $TMP --log $TMP/job.log; true
-EXPECT: fails    log tuner plugin: NCCL did not load /x/libnccl-tuner-topotune.so
-
 NAME: log reads a profiler file
 RUN: topotune log "$DATA/fuzz/corpus/nccl_profile/two.ttprof"
 EXPECT: communicator 0xabc, rank 0 of 2, pid 7 on gpu
