@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "checks/log_rules.h"
+#include "checks/log_tuner.h"
 
 // Inside a host: NVLink, peer access, shared memory, NVLS, and NCCL's view of the machine.
 namespace topotune::checks {
@@ -430,11 +431,31 @@ Outcome harmless(const LogView& v) {
                               evidence, std::nullopt)};
 }
 
+// Where some ranks use the table and others do not they may hang; where none does only its gain is lost.
+Outcome tuning_table(const LogView& v) {
+  if (!wants_table(v.log)) return Clean{"no table of topotune was asked for"};
+  const auto uses = table_uses(v.log, "");
+  const auto any = [&](TableUse::State state) {
+    return std::ranges::find(uses, state, &TableUse::state) != uses.end();
+  };
+  Findings found;
+  for (const auto& use : uses) {
+    if (use.state != TableUse::State::unused) continue;
+    found.push_back(log_finding(v, "LOG24", "tuner plugin", "one table, in use by all ranks", use.text,
+                                {{v.place(use.at), use.text}}, use.at));
+    if (!use.differs) found.back().severity = Severity::warn;
+  }
+  if (!found.empty()) return found;
+  if (any(TableUse::State::unknown)) return NotEvaluated{"the log does not show every rank's tuner plugin"};
+  return Clean{};
+}
+
 constexpr LogRule kRules[] = {{"LOG05", shared_memory},
                               {"LOG06", switches},
                               {"LOG15", simple_order},
                               {"LOG16", slow_pci},
                               {"LOG23", harmless},
+                              {"LOG24", tuning_table},
                               {"NVL14", no_multicast},
                               {"NCCL15", topology_file},
                               {"NCCL32", one_channel_by_tuner},

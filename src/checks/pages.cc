@@ -94,6 +94,7 @@ Page variable_page(const Row& row, std::string_view kind) {
 
 Page nccl_page(const Row& row) { return variable_page(row, "nccl-variable"); }
 Page ucx_page(const Row& row) { return variable_page(row, "ucx-variable"); }
+Page topotune_page(const Row& row) { return variable_page(row, "topotune-variable"); }
 
 Page path_page(const Row& row) {
   Page page{std::string(row[0]), "path", std::string(row[2]), {}, {}};
@@ -127,6 +128,7 @@ constexpr Table kTables[] = {
     {data::path_types_tsv, "path", 7, 2, path_page},
     {data::nccl_env_tsv, "nccl-variable", 4, 2, nccl_page},
     {data::ucx_env_tsv, "ucx-variable", 4, 2, ucx_page},
+    {data::topotune_env_tsv, "topotune-variable", 4, 2, topotune_page},
     {data::xids_tsv, "xid", 5, 1, xid_page},
     {data::counters_tsv, "counter", 5, 0, counter_page},
 };

@@ -11,6 +11,7 @@ std::string_view rules_zh_tsv();     // Chinese titles, impact, remedy by rule
 std::string_view messages_zh_tsv();  // Chinese forms of texts that are built in code
 std::string_view nccl_env_tsv();
 std::string_view ucx_env_tsv();
+std::string_view topotune_env_tsv();
 std::vector<std::string_view> machine_files();  // data/machines/*.json
 std::string_view xids_tsv();
 std::string_view path_types_tsv();

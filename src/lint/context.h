@@ -110,10 +110,14 @@ bool has_word(const parse::Command& command, std::string_view word);
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list);
 std::string joined(const parse::Command& command);
 
+// topotune's tuner plugin is named, by itself or through topotune's environment plugin, with a table.
+bool uses_tuning_table(const Context& context);
+
 // The rules, a file a family.
 void check_nccl_names(Context& context);
 void check_nccl_values(Context& context);
 void check_nccl_network(Context& context);
+void check_topotune(Context& context);
 void check_ucx(Context& context);
 void check_binding(Context& context);
 void check_commands(Context& context);
@@ -123,5 +127,7 @@ void check_packages(Context& context);
 void check_containers(Context& context);
 // A variable in two inputs of one run.
 void check_places(std::vector<Context>& contexts);
+// topotune's plugin in one input, its table in none.
+void check_tables(std::vector<Context>& contexts);
 
 }  // namespace topotune::lint

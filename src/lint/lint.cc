@@ -70,6 +70,7 @@ void run_rules(Context& context) {
   check_nccl_names(context);
   check_nccl_values(context);
   check_nccl_network(context);
+  check_topotune(context);
   check_ucx(context);
   check_binding(context);
   check_commands(context);
@@ -181,6 +182,7 @@ Report judge(std::span<const Input> inputs, const Options& options) {
   }
   for (auto& context : contexts) run_rules(context);
   check_places(contexts);
+  check_tables(contexts);
   sort_by_place(report.found);
   // One text may stand for several containers (YAML aliases): said once.
   const auto same = [](const Found& a, const Found& b) {

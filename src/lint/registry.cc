@@ -75,6 +75,11 @@ const std::vector<Variable>& ucx_table() {
   return table;
 }
 
+const std::vector<Variable>& topotune_table() {
+  static const std::vector<Variable> table = read_table(data::topotune_env_tsv(), false);
+  return table;
+}
+
 const Variable* find(const std::vector<Variable>& table, sv name) {
   const auto at = std::ranges::lower_bound(table, name, {}, &Variable::name);
   return at != table.end() && at->name == name ? &*at : nullptr;
@@ -150,6 +155,7 @@ std::size_t distance(sv a, sv b, std::size_t limit) {
 
 const Variable* find_nccl(sv name) { return find(nccl_table(), name); }
 const Variable* find_ucx(sv name) { return find(ucx_table(), name); }
+const Variable* find_topotune(sv name) { return find(topotune_table(), name); }
 std::span<const Variable> nccl_variables() { return nccl_table(); }
 
 const Phantom* find_phantom(sv name) {
@@ -212,6 +218,14 @@ std::optional<sv> nearest_nccl(sv name, const std::optional<Version>& version) {
       out = one.name;
     }
   }
+  return out;
+}
+
+std::optional<sv> nearest_topotune(sv name) {
+  std::size_t best = 3;
+  std::optional<sv> out;
+  for (const auto& one : topotune_table())
+    if (const auto d = distance(name, one.name, best); d < best) best = d, out = one.name;
   return out;
 }
 

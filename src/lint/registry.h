@@ -14,7 +14,7 @@ namespace topotune::lint {
 // How NCCL reads a variable's value.
 enum class ValueType { integer, text, level, unknown };
 
-// A row of data/nccl-env.tsv or data/ucx-env.tsv.
+// A row of data/nccl-env.tsv, data/ucx-env.tsv or data/topotune-env.tsv.
 struct Variable {
   std::string_view name, default_value, meaning, notes;
   ValueType type = ValueType::unknown;
@@ -26,6 +26,7 @@ struct Variable {
 
 const Variable* find_nccl(std::string_view name);
 const Variable* find_ucx(std::string_view name);
+const Variable* find_topotune(std::string_view name);
 std::span<const Variable> nccl_variables();
 
 // A name that circulates in guides though nothing reads it, and what does the work instead.
@@ -50,6 +51,9 @@ bool is_foreign(std::string_view name);
 // The nearest name that NCCL of that version reads, when it is near enough to be meant (2 edits, 3 in long
 // names).
 std::optional<std::string_view> nearest_nccl(std::string_view name, const std::optional<Version>& version);
+
+// Likewise of topotune's own variables (2 edits).
+std::optional<std::string_view> nearest_topotune(std::string_view name);
 
 // Names of variables ("NCCL_...") inside the bytes of an installed libnccl.
 std::set<std::string, std::less<>> names_in_library(std::string_view bytes);

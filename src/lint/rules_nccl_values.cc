@@ -374,11 +374,26 @@ void channels(Context& context, const Setting& setting) {
   if ((!most && !least) || context.job.benchmark) return;
   const auto number = number_of(setting);
   if (!number || *number <= 0 || (most && *number >= 16) || (least && *number < 32)) return;
+  if (least && uses_tuning_table(context)) return;  // the table was measured so
   Found& found = context.add("NCCL27", setting, "unset");
   const bool meant = context.rccl() || context.reproducible() ||
                      context.mentions({"moe", "inference", "expert"}) || context.has_reason(setting);
   if (meant || (most && *number > 8) || (least && *number == 32)) found.finding.severity = Severity::info;
   unset_action(found, context, setting);
+}
+
+// NCCL takes the larger one for as large as the smaller (init.cc: "minCTAs … is larger than maxCTAs").
+void channels_cross(Context& context) {
+  const auto* least = context.last("NCCL_MIN_CTAS");
+  const auto* most = context.last("NCCL_MAX_CTAS");
+  if (least == nullptr || most == nullptr || !least->literal || !most->literal) return;
+  const auto low = number_of(*least), high = number_of(*most);
+  if (!low || !high || *low <= 0 || *high <= 0 || *low <= *high) return;
+  Found& found = context.add("NCCL27", *least, fmt::format("no more than NCCL_MAX_CTAS={}", *high));
+  found.finding.severity = Severity::warn;
+  found.finding.title = fmt::format("NCCL_MIN_CTAS={} is larger than NCCL_MAX_CTAS={}", *low, *high);
+  found.finding.impact = fmt::format("NCCL takes {} for both", *high);
+  found.finding.evidence.push_back({fmt::format("{}:{}", context.input.name, most->at.line), fmt::format("NCCL_MAX_CTAS={}", *high)});
 }
 
 bool binds(const parse::Command& command) {
@@ -408,7 +423,14 @@ void graph_file(Context& context, const Setting& setting) {
 }
 
 void tuner_plugin(Context& context, const Setting& setting) {
-  if (setting.name != "NCCL_TUNER_PLUGIN" || setting.value.find("example") == std::string::npos) return;
+  if (setting.name != "NCCL_TUNER_PLUGIN") return;
+  const bool path = setting.value.starts_with('/') && setting.literal;
+  if (path && context.options.file_exists && !context.options.file_exists(setting.value)) {
+    context.add("NCCL32", setting, "a file that the job can load").finding.title =
+        "The tuner plugin does not exist";
+    return;
+  }
+  if (setting.value.find("example") == std::string::npos) return;
   context.add("NCCL32", setting, "a tuner plugin of your own").finding.title =
       "The tuner plugin is NVIDIA's example";
 }
@@ -539,6 +561,7 @@ void check_nccl_values(Context& context) {
     debug_left_on(context, *setting);
     preload(context, *setting);
   }
+  channels_cross(context);
 }
 
 }  // namespace topotune::lint
