@@ -105,6 +105,36 @@ TEST(TableUse, WhatTheLogDoesNotHoldIsUnknown) {
     EXPECT_THAT(states(text), testing::ElementsAre(State::unknown));
 }
 
+TEST(TableUse, ACutReasonMayBeAnyOther) {
+  auto text = kFirst.comm("START") + kFirst.line("topotune tuner: off: the table has nothing fo");
+  EXPECT_THAT(states(text), testing::ElementsAre(State::unused));
+  text.pop_back();
+  EXPECT_THAT(states(text), testing::ElementsAre(State::unknown));
+}
+
+// Without "Init START" the communicator is named behind the plugin's line.
+TEST(TableUse, ACommunicatorThatIsNamedLater) {
+  std::string text;
+  for (const auto& r : {kFirst, kSecond})
+    text += r.line("topotune tuner: " + table()) + r.comm("COMPLETE") + r.used();
+  EXPECT_THAT(states(text), testing::ElementsAre(State::used));
+}
+
+// Two communicators of one GPU are made at a time: the lines are of either.
+TEST(TableUse, CommunicatorsThatAreMadeTogether) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) {
+    const Rank a{.rank = rank}, b{.rank = rank, .communicator = "0xdef"};
+    text += a.comm("START") + b.comm("START") + a.line("topotune tuner: " + table()) +
+            b.line("topotune tuner: " + table()) + a.comm("COMPLETE") + b.comm("COMPLETE") + a.used() +
+            b.used();
+  }
+  const auto found = uses(text);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().state, State::used);
+  EXPECT_THAT(found.front().text, HasSubstr("(2 communicators)"));
+}
+
 TEST(TableUse, NobodyAskedYet) {
   EXPECT_THAT(states(kFirst.made(table()) + kSecond.made(table())), testing::ElementsAre(State::idle));
 }
