@@ -56,7 +56,11 @@ struct Group {
 class Judge {
  public:
   Judge(const model::NcclLog& log, std::string_view hash) : log_(log), hash_(hash) {
-    for (const auto& one : log.tuner.asked) left_[{one.host, one.pid.value_or(-1)}] += one.in_use;
+    for (const auto& one : log.tuner.asked) {
+      const Process process{one.host, one.pid.value_or(-1)};
+      left_[process] += one.in_use;
+      if (!one.off.empty()) off_.try_emplace(process, &one);
+    }
   }
 
   std::vector<TableUse> run() {
@@ -81,15 +85,19 @@ class Judge {
     for (const auto* a : group.of(Kind::table)) ++out[process_of(a)];
     return out;
   }
-  void say(State state, const Group& group, Answer at, const std::string& text, bool differs = false) {
+  void say(State state, const Group& group, const model::LogLine& at, const std::string& text,
+           bool differs = false) {
     const bool fault = state == State::unused || state == State::unknown;
-    found_.push_back(
-        {state, (fault ? group.label : "") + text, at == nullptr ? model::LogLine{} : at->at, differs});
+    found_.push_back({state, (fault ? group.label : "") + text, at, differs});
+  }
+  void say(State state, const Group& group, Answer at, const std::string& text, bool differs = false) {
+    say(state, group, at->at, text, differs);
   }
 
   const model::NcclLog& log_;
   std::string_view hash_;
-  std::map<Process, int> left_;  // "in use" lines that no communicator has taken yet
+  std::map<Process, int> left_;                      // "in use" lines that no communicator has taken yet
+  std::map<Process, const model::TunerAsked*> off_;  // said so to a collective
   std::vector<const Group*> waiting_;
   std::vector<TableUse> found_;
 };
@@ -134,16 +142,22 @@ bool Judge::judge_off(const Group& group) {
   const auto off = group.of(Kind::off);
   auto none = group.of(Kind::none);
   std::erase_if(none, [](Answer a) { return !a->made; });
-  std::map<std::string, std::vector<Answer>> by_reason;
-  for (const auto* a : off) by_reason[a->text].push_back(a);
+  struct Off {
+    std::vector<Answer> ranks;
+    model::LogLine at;
+  };
+  std::map<std::string, Off> by_reason;
+  const auto add = [&](const std::string& reason, Answer rank, const model::LogLine& at) {
+    by_reason.try_emplace(reason, Off{{}, at}).first->second.ranks.push_back(rank);
+  };
+  for (const auto* a : off) add(a->text, a, a->at);
   for (const auto* a : tables)
-    for (const auto& asked : log_.tuner.asked)
-      if (!asked.off.empty() && Process{asked.host, asked.pid.value_or(-1)} == process_of(a))
-        by_reason[asked.off].push_back(a);
-  for (const auto& [reason, ranks] : by_reason) {
-    const bool all = ranks.size() == group.answers.size();
-    const bool whole = all && static_cast<int>(ranks.size()) == group.nranks;
-    say(State::unused, group, ranks.front(), (whole ? "" : names_of(ranks) + ": ") + reason, !all);
+    if (const auto late = off_.find(process_of(a)); late != off_.end())
+      add(late->second->off, a, late->second->at);
+  for (const auto& [reason, found] : by_reason) {
+    const bool all = found.ranks.size() == group.answers.size();
+    const bool whole = all && static_cast<int>(found.ranks.size()) == group.nranks;
+    say(State::unused, group, found.at, (whole ? "" : names_of(found.ranks) + ": ") + reason, !all);
   }
   if (!none.empty())
     say(State::unused, group, none.front(), fmt::format("the plugin was not loaded by {}", names_of(none)),

@@ -83,10 +83,9 @@ struct Scope {
   int ring_channels = 0;                   // NN of "Channel 00/NN :"
 };
 
-// A line of topotune's tuner plugin.
+// A line of topotune's tuner plugin about a communicator that is being made.
 struct TunerLine {
-  int site = -1, instance = -1;  // -1: no line has told which communicator is being made
-  bool late = false;             // said to a collective, not when the communicator was made
+  int site = -1, instance = -1;  // -1: no line has told which communicator it is
   bool cut = false;
   std::string text;
   model::LogLine at;
@@ -125,6 +124,10 @@ struct Site {
   int last_op = 0;
   std::uint64_t last_bytes = 0;
   int last_head = -1;  // that counted calls of which the fields above do not know yet
+  // What topotune's tuner plugin said to collectives.
+  int tuner_in_use = 0;
+  std::string tuner_off;
+  model::LogLine tuner_at;
   // Problem whose unwinding ("-> 3") is being printed.
   int problem = -1;
 };

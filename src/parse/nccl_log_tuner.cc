@@ -74,11 +74,9 @@ class Answers {
       : s_(state), communicator_(communicator) {}
 
   model::LogTuner run() {
-    for (const auto& line : s_.tuner_lines)
-      if (line.late) late(line);
+    for (const auto& site : s_.sites) asked(site);
     by_instance_.assign(s_.instances.size(), -1);
-    for (const auto& line : s_.tuner_lines)
-      if (!line.late && line.text != kInUse) place(line);
+    for (const auto& line : s_.tuner_lines) place(line);
     for (const int one : loose_) settle(one);
     if (!out_.answers.empty()) silent();
     return std::move(out_);
@@ -87,20 +85,18 @@ class Answers {
  private:
   const Instance& instance(std::size_t i) const { return s_.instances[i]; }
 
-  void late(const TunerLine& line) {
-    const auto& site = s_.sites[static_cast<std::size_t>(line.site)];
+  // By process: the thread that starts a collective may not print the device of its communicator.
+  void asked(const Site& site) {
+    if (site.tuner_in_use == 0 && site.tuner_off.empty()) return;
     const auto [at, fresh] = asked_.try_emplace({site.host, site.pid}, out_.asked.size());
     if (fresh) {
       out_.asked.emplace_back();
       out_.asked.back().host = s_.hosts[site.host];
       if (site.pid >= 0) out_.asked.back().pid = site.pid;
-      out_.asked.back().at = line.at;
     }
     auto& to = out_.asked[at->second];
-    if (line.text == kInUse)
-      ++to.in_use;
-    else if (to.off.empty())
-      to.off = line.text, to.at = line.at;
+    to.in_use += site.tuner_in_use;
+    if (to.off.empty()) to.off = site.tuner_off, to.at = site.tuner_at;
   }
 
   void place(const TunerLine& line) {
@@ -159,31 +155,36 @@ class Answers {
 
 }  // namespace
 
+namespace {
+
+void tuner_line(State& state, Site& site, std::string_view text) {
+  const bool off = text.starts_with("off: ") && !text.starts_with(kNothing);
+  auto* instance = state.current_instance();
+  if (text == kInUse) {
+    ++site.tuner_in_use;
+  } else if (off && instance != nullptr && instance->tuner_answered) {
+    if (site.tuner_off.empty()) site.tuner_off = std::string(text), site.tuner_at = state.at;
+  } else if (state.tuner_lines.size() < kMaxInstances) {
+    if (state.unterminated && !text.empty() && kInUse.starts_with(text)) return;
+    const bool open = instance != nullptr && !instance->initialised;
+    if (open) instance->tuner_answered = true;
+    state.tuner_lines.push_back(
+        {state.site, open ? site.current : -1, state.unterminated, std::string(text), state.at});
+  }
+}
+
+}  // namespace
+
 bool topotune_line(State& state, std::string_view text) {
+  auto* site = state.here();
   if (text.starts_with(kEnvOff)) {
-    if (!state.log.tuner.env_off && state.site >= 0) {
+    if (!state.log.tuner.env_off && site != nullptr) {
       state.log.tuner.env_off = std::string(text.substr(kEnvOff.size(), kLongest));
       state.log.tuner.env_at = state.at;
     }
-    return true;
+  } else if (const auto head = trim(kTuner); site != nullptr && text.starts_with(head)) {
+    tuner_line(state, *site, trim(text.substr(head.size(), kLongest)));
   }
-  if (!text.starts_with(kTuner.substr(0, kTuner.size() - 1))) return true;
-  auto* site = state.here();
-  if (site == nullptr || state.tuner_lines.size() >= 2 * kMaxInstances) return true;
-  TunerLine line;
-  line.site = state.site;
-  line.cut = state.unterminated;
-  line.text = std::string(trim(text.substr(kTuner.size() - 1, kLongest)));
-  line.at = state.at;
-  auto* instance = state.current_instance();
-  if (line.cut && kInUse.starts_with(line.text) && line.text != kInUse && !line.text.empty()) return true;
-  const bool off = line.text.starts_with("off: ") && !line.text.starts_with(kNothing);
-  line.late = line.text == kInUse || (off && instance != nullptr && instance->tuner_answered);
-  if (!line.late && instance != nullptr && !instance->initialised) {
-    line.instance = site->current;
-    instance->tuner_answered = true;
-  }
-  state.tuner_lines.push_back(std::move(line));
   return true;
 }
 

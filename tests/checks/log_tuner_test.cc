@@ -77,6 +77,7 @@ TEST(TableUse, ARankIsOffOrNeverLoadedIt) {
     const auto late = kFirst.made(table()) + kSecond.made(table()) + kFirst.used() +
                       kSecond.line(fmt::format("topotune tuner: off: {}", why));
     EXPECT_EQ(only_text(late), fmt::format("rank 1 (vm, process 101): off: {}", why));
+    EXPECT_EQ(uses(late).front().at.line, 8U);  // where it says so, not where the table was read
   }
   const auto all = kFirst.made("off: WHY") + kSecond.made("off: WHY");
   EXPECT_EQ(only_text(all), "off: WHY");
