@@ -27,11 +27,12 @@ export dir out each shards
 shard() {
   name=${1#fuzz_} n=$2
   mkdir -p "$out/work/$name" "tests/fuzz/corpus/$name"
-  options="-max_total_time=$each"
+  largest=$(find "tests/fuzz/corpus/$name" -type f -printf '%s\n' | sort -n | tail -n 1)  # a file's header alone may be more
+  options="-max_total_time=$each -max_len=$((${largest:-0} > 4096 ? largest : 4096))"
   [ -z "${RUNS:-}" ] || options="$options -runs=$((RUNS / shards + 1))"
   [ -z "${SEED:-}" ] || options="$options -seed=$((SEED + n - 1))"
   # shellcheck disable=SC2086
-  ${LOADER:-} "$dir/fuzz_$name" $options -max_len="${MAX_LEN:-4096}" -entropic=0 -reload=60 -timeout=10 -rss_limit_mb=3000 \
+  ${LOADER:-} "$dir/fuzz_$name" $options -entropic=0 -reload=60 -timeout=10 -rss_limit_mb=3000 \
     -print_final_stats=1 -artifact_prefix="$out/$name-" "$out/work/$name" "tests/fuzz/corpus/$name" >"$out/$name.$n.log" 2>&1 ||
     echo "$name: $(grep -E 'ERROR|SUMMARY|runtime error' "$out/$name.$n.log" | head -n 1)" >>"$out/failed.txt"
 }

@@ -90,7 +90,10 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
 int take_memory(int fd, std::size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return EFBIG;
-  return ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  int code = EINTR;  // a timer of the job's
+  for (int turn = 0; turn < 100 && code == EINTR; ++turn)
+    code = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  return code;
 }
 
 // A file of this size, mapped; null with errno otherwise.
