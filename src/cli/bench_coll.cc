@@ -226,7 +226,7 @@ class CollRun : private JobRun {
   Result<peers::Meeting> invite() {
     peers::Meeting m;
     m.rank = peers_->rank(), m.size = peers_->size();
-    m.limit_seconds = options_.limit_seconds;
+    m.limit_seconds = options_.limit_seconds, m.stop = interrupted;
     if (m.size == 1) return m;
     std::string mine;
     if (m.rank == 0) {

@@ -46,6 +46,7 @@ void on_interrupt(int number) {
 void end_in_order_on_interrupt() {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
 }
 
 bool interrupted() { return was_interrupted != 0; }

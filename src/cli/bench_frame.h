@@ -14,7 +14,8 @@ namespace topotune::cli {
 
 // What every suite of `bench` needs around its measurements.
 
-// The first SIGINT or SIGTERM from here on asks the run to end in order, the second ends it at once.
+// The first SIGINT, SIGTERM or SIGHUP (where it is not ignored) from here on asks the run to end in order,
+// the second ends it at once.
 void end_in_order_on_interrupt();
 bool interrupted();
 

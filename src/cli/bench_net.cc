@@ -71,7 +71,7 @@ class NetRun {
         suite_(std::move(suite)),
         progress_(globals),
         file_(globals) {
-    job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
+    job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds, interrupted};
     run_.suite = "net";
     run_.date = utc_now();
     run_.command = command_line();

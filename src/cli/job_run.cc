@@ -45,7 +45,7 @@ class BesideMpi : public peers::Peers {
 Result<std::unique_ptr<peers::Peers>> meet_beside(peers::Peers& mpi, double limit_seconds) {
   peers::Meeting m;
   m.rank = mpi.rank(), m.size = mpi.size();
-  m.limit_seconds = std::min(limit_seconds, 10.0);
+  m.limit_seconds = std::min(limit_seconds, 10.0), m.stop = interrupted;
   std::string mine;
   if (m.rank == 0) {
     if (const auto listener = peers::listen_anywhere()) {
@@ -79,7 +79,7 @@ JobRun::JobRun(std::string suite, const BenchOptions& options, const JobFlags& j
       progress_(globals),
       start_(measure::monotonic_seconds()),
       file_(globals) {
-  job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds};
+  job_ = {job.rendezvous, job.rank, job.ranks, options.limit_seconds, interrupted};
   run_.suite = std::move(suite);
   run_.date = utc_now();
   run_.command = command_line();

@@ -111,7 +111,7 @@ Result<std::unique_ptr<peers::Peers>> meet_job(const Environment& environment, c
                           place.launcher.empty() ? "" : " (" + place.launcher + " has no PMIx or PMI)"),
               "--rendezvous HOST:PORT with the address of rank 0"));
   meeting->rank = place.rank, meeting->size = place.size;
-  meeting->limit_seconds = options.limit_seconds;
+  meeting->limit_seconds = options.limit_seconds, meeting->stop = options.stop;
   return peers::meet(*meeting);
 }
 

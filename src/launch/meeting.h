@@ -14,6 +14,7 @@ struct JobOptions {
   std::string rendezvous;          // "node1:29400": address of rank 0
   std::optional<int> rank, ranks;  // without a launcher
   double limit_seconds = 60;
+  std::function<bool()> stop = nullptr;  // see peers::Meeting
 };
 
 // Which process of how many this is, and where rank 0 can be met, as far as the environment tells.

@@ -30,15 +30,19 @@ constexpr char kMine = 'm', kAll = 'a', kNo = 'n', kHello = 'h';
 constexpr std::string_view kMagic = "topotune-peers 1";
 constexpr std::size_t kMostBytes = 256u << 20;
 
+// Over early where `stop` says so; then waits are short, so that it is asked.
 struct Deadline {
-  explicit Deadline(double seconds)
-      : end(Clock::now() + std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6))) {}
+  explicit Deadline(double seconds, std::function<bool()> stopped = nullptr)
+      : end(Clock::now() + std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6))),
+        stop(std::move(stopped)) {}
   int left_ms() const {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    return left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(left, 1'000'000));
+    return left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(left, stop ? 100 : 1'000'000));
   }
-  bool over() const { return Clock::now() >= end; }
+  bool over() const { return Clock::now() >= end || (stop && stop()); }
+  double left_seconds() const { return std::chrono::duration<double>(end - Clock::now()).count(); }
   Clock::time_point end;
+  std::function<bool()> stop;
 };
 
 // One end of a connection; what arrived of the next message is kept between calls.
@@ -378,7 +382,7 @@ Result<std::unique_ptr<Peers>> meet_as_root(const Meeting& m) {
   tcp->all_.resize(static_cast<std::size_t>(m.size));
   tcp->lines_.resize(static_cast<std::size_t>(m.size));
   tcp->all_[0] = {0, host_name(), static_cast<int>(::getpid())};
-  const Deadline deadline(m.limit_seconds);
+  const Deadline deadline(m.limit_seconds, m.stop);
   std::vector<Line> strangers;  // connected, hello not yet whole
   int missing = m.size - 1;
   while (missing > 0) {
@@ -455,8 +459,10 @@ Result<host::Fd> try_connect(const std::string& name, int port, const Deadline& 
       pollfd p{fd.get(), POLLOUT, 0};
       socklen_t size = sizeof error;
       error = ETIMEDOUT;
-      if (::poll(&p, 1, std::min(deadline.left_ms(), 3000)) == 1)
-        ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      const Deadline attempt(std::min(deadline.left_seconds(), 3.0), deadline.stop);
+      int ready = 0;
+      while (ready <= 0 && !attempt.over()) ready = ::poll(&p, 1, attempt.left_ms());
+      if (ready == 1) ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
     if (error != 0) continue;
     quick(fd.get());
@@ -467,15 +473,27 @@ Result<host::Fd> try_connect(const std::string& name, int port, const Deadline& 
 
 // A connection, tried until the deadline: rank 0 may start later.
 Result<host::Fd> connect_to(const Meeting& m, const Deadline& deadline) {
+  constexpr double kNameSeconds = 5;  // that a name server may need to know a host that just started
+  const Deadline names(kNameSeconds);
   std::string why;
   do {
+    bool known = false;
     for (const auto name : split(m.host, ',')) {
       auto fd = try_connect(std::string(name), m.port, deadline);
       if (fd) return fd;
       why = fd.error().text;
+      known = known || fd.error().code != Errc::not_found;
       if (deadline.over()) break;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (!known && names.over())
+      return tl::unexpected(
+          Error{Errc::not_found,
+                fmt::format("rank {} on {} does not find rank 0's host: {}", m.rank, host_name(), why),
+                {},
+                {},
+                {},
+                "give a name or an address that this host knows"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(known ? 50 : 500));
   } while (!deadline.over());
   return tl::unexpected(Error{
       Errc::timed_out,
@@ -488,7 +506,7 @@ Result<host::Fd> connect_to(const Meeting& m, const Deadline& deadline) {
 }
 
 Result<std::unique_ptr<Peers>> meet_as_guest(const Meeting& m) {
-  const Deadline deadline(m.limit_seconds);
+  const Deadline deadline(m.limit_seconds, m.stop);
   auto fd = connect_to(m, deadline);
   if (!fd) return tl::unexpected(fd.error());
   auto tcp = std::make_unique<Tcp>();
@@ -496,7 +514,7 @@ Result<std::unique_ptr<Peers>> meet_as_guest(const Meeting& m) {
   tcp->how_ = "TCP " + address_text(m);
   tcp->lines_.push_back({std::move(*fd), {}});
   const auto said = send_all(tcp->lines_[0].fd.get(), framed(kHello, hello_of(m)), deadline);
-  auto answer = said ? receive(tcp->lines_[0], Deadline(deadline.left_ms() * 1e-3 + 2))
+  auto answer = said ? receive(tcp->lines_[0], Deadline(deadline.left_seconds() + 2, m.stop))
                      : Result<Message>(tl::unexpected(said.error()));
   if (!answer)
     return fail(answer.error().code, "rank {} on {}: rank 0 at {} {}", m.rank, host_name(), address_text(m),
@@ -546,7 +564,9 @@ Result<Listener> listen_anywhere() {
 Result<std::unique_ptr<Peers>> meet(const Meeting& meeting) {
   if (meeting.size < 1 || meeting.rank < 0 || meeting.rank >= meeting.size)
     return fail(Errc::usage, "rank {} of {} is none", meeting.rank, meeting.size);
-  return meeting.rank == 0 ? meet_as_root(meeting) : meet_as_guest(meeting);
+  auto met = meeting.rank == 0 ? meet_as_root(meeting) : meet_as_guest(meeting);
+  if (!met && meeting.stop && meeting.stop()) return fail(Errc::io, "interrupted");
+  return met;
 }
 
 }  // namespace topotune::peers

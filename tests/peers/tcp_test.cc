@@ -121,6 +121,37 @@ TEST(TcpPeers, NobodyListens) {
               HasSubstr("did not reach rank 0 at 127.0.0.1:1 within 0.2 s: Connection refused"));
 }
 
+TEST(TcpPeers, AStopEndsTheMeetingAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto listener = *listen_anywhere();
+  Meeting root;
+  root.listener = listener.fd, root.port = listener.port, root.size = 2;
+  root.stop = [&] { return seconds() > 0.2; };
+  const auto alone = meet(root);
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().text, "interrupted");
+  Meeting guest;
+  guest.host = "127.0.0.1", guest.port = 1, guest.rank = 1, guest.size = 2;
+  guest.stop = [&] { return seconds() > 0.4; };
+  const auto refused = meet(guest);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "interrupted");
+  EXPECT_LT(seconds(), 5);
+}
+
+TEST(TcpPeers, AHostThatIsNoneIsNotWaitedFor) {
+  const auto start = std::chrono::steady_clock::now();
+  Meeting m;
+  m.host = "nohost.invalid", m.port = 1, m.rank = 1, m.size = 2, m.limit_seconds = 60;
+  const auto peers = meet(m);
+  ASSERT_FALSE(peers);
+  EXPECT_THAT(peers.error().text, HasSubstr("does not find rank 0's host: nohost.invalid: "));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
 TEST(TcpPeers, AnotherVersionIsRefusedInOneLine) {
   std::vector<std::string> texts(3);
   job(3, [&](Meeting m, Outcome&) {
