@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace topotune::cli {
 
@@ -75,6 +76,15 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
+// What a link names, also where nothing is there yet.
+std::string linked(const std::string& path) {
+  std::error_code error;
+  auto out = std::filesystem::path(path);
+  for (int i = 0; i < 40 && std::filesystem::is_symlink(out, error); ++i)
+    out = out.parent_path() / std::filesystem::read_symlink(out, error);
+  return out.string();
+}
+
 // 0, or the errno of the step that failed.
 int write_beside(const std::string& path, std::string_view bytes) {
   const int fd = ::mkostemp(unfinished.data(), O_CLOEXEC);
@@ -92,7 +102,25 @@ int write_beside(const std::string& path, std::string_view bytes) {
 
 }  // namespace
 
-Result<bool> write_whole_file(const std::string& path, std::string_view bytes) {
+Result<bool> can_write_file(const std::string& name) {
+  const auto path = linked(name);
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) return failed(name, EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) {
+    if (::access(path.c_str(), W_OK) != 0) return failed(name, errno);
+    return true;
+  }
+  std::string beside = path + ".XXXXXX";
+  const int fd = ::mkostemp(beside.data(), O_CLOEXEC);
+  if (fd < 0) return failed(name, errno);
+  ::close(fd);
+  ::unlink(beside.c_str());
+  return true;
+}
+
+Result<bool> write_whole_file(const std::string& name, std::string_view bytes) {
+  const auto path = linked(name);
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return failed(path, EISDIR);

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -43,12 +44,13 @@ class Run {
   int run() {
     end_in_order_on_interrupt();
     step("meeting the other processes");
-    auto job = meet_tune_job(o_.job);
+    auto job = meet_tune_job(o_.job, o_.limit, interrupted);
     if (!job) return failed(job.error());
     job_ = std::move(*job);
     auto asked = prepared();
     if (!asked) return failed(asked.error());
     if (!job_.leads()) return follow(*asked);
+    if (const auto ok = targets(); !ok) return failed(ok.error());
     const auto plan = plan_of(o_);
     if (!plan) return failed(plan.error());
     asked->buffer_bytes = plan->most_bytes();
@@ -58,8 +60,31 @@ class Run {
 
   void step(const std::string& what) {
     // What waits for other processes has a limit of its own, and names them.
-    watchdog_.begin(what, job_.peers && job_.peers->size() == 1 ? 60 : 90);
+    watchdog_.begin(what, job_.peers && job_.peers->size() == 1 ? o_.limit : 1.5 * o_.limit);
     progress_(what);
+  }
+  // Where results go, before anything is measured.
+  Result<void> targets() const {
+    const auto wrong = [](std::string text, std::string hint) {
+      return tl::unexpected(Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)});
+    };
+    if (o_.out == "-")
+      return wrong("tune: --out - names no file", "a table is for a file that every rank reads");
+    for (const auto& file : {o_.out, globals_.output}) {
+      if (file.empty()) continue;
+      if (const auto ok = can_write_file(file); !ok) return tl::unexpected(ok.error());
+    }
+    if (!o_.out.empty() && same_file(o_.out, globals_.output))
+      return wrong(fmt::format("tune: --out and -o are one file, {}", printable(o_.out)),
+                   "--out takes the table, -o what is printed or the JSON document");
+    return {};
+  }
+  static bool same_file(const std::string& a, const std::string& b) {
+    std::error_code error;
+    const auto of = [&](const std::string& file) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(file), error);
+    };
+    return !b.empty() && of(a) == of(b);
   }
   void idle() {
     watchdog_.end();
@@ -71,8 +96,10 @@ class Run {
   // All processes end; the first one speaks, or those that lost it.
   int failed(const Error& error) {
     idle();
+    if (interrupted() && !job_.peers) return kInterrupted;
     const bool alone = !job_.peers || job_.peers->size() == 1;
     if (!alone) job_.peers->fail_all(error);
+    if (interrupted()) return closing(kInterrupted);
     if (alone || job_.leads() || error.text.find(job_.peers->at(0).to_string() + " ended") == 0)
       return closing(report(error));
     return closing(kError);
@@ -80,7 +107,7 @@ class Run {
   bool stopped() const { return interrupted() || (machine_ && machine_->crew && machine_->crew->stopped()); }
   // Nothing is left to write; the communicators are let go on the way out, under the watchdog.
   int closing(int status) {
-    watchdog_.begin("closing the communicators", 60);
+    watchdog_.begin("closing the communicators", o_.limit);
     return status;
   }
 
@@ -88,7 +115,9 @@ class Run {
     fmt::print(stderr,
                "\ntopotune: tune: '{}' did not end within {:g} s: a rank, the driver or a GPU hangs\n",
                printable(what), limit);
-    fmt::print(stderr, "hint: NCCL_DEBUG=INFO topotune tune; dmesg | grep -i xid; nvidia-smi\n");
+    fmt::print(stderr,
+               "hint: NCCL_DEBUG=INFO topotune tune; dmesg | grep -i xid; nvidia-smi; --limit SECONDS waits "
+               "longer\n");
     std::_Exit(kError);
   }
 
@@ -108,7 +137,9 @@ class Run {
     MachineRequest out;
     out.gpus = o_.gpus, out.gpus_per_process = o_.gpus_per_process;
     out.levels = {{}};
+    out.limit_seconds = o_.limit;
     out.stop = [] { return interrupted(); };
+    out.alive = [this] { watchdog_.alive(); };
     if (!o_.check.empty()) {
       auto table = load_tuning_table(o_.check);
       if (!table) return tl::unexpected(table.error());
@@ -138,7 +169,7 @@ class Run {
     auto ok = open(request);
     if (ok)
       ok = follow_the_leader(*machine_, request, [this](const std::string& what) {
-        what.empty() ? watchdog_.end() : watchdog_.begin(what, 90);
+        what.empty() ? watchdog_.end() : watchdog_.begin(what, 1.5 * o_.limit);
       });
     if (!ok) return failed(ok.error());
     return closing(interrupted() ? kInterrupted : kOk);
@@ -192,6 +223,7 @@ class Run {
     table_of(outcome, m, plan.reach);
     tune::BackendMeasurer checker(m.levels, m.backends(), m.steering.get(), plan.measurer);
     verify(outcome, m, checker);
+    if (!outcome.search.left.empty()) m.notes.push_back(left_text(outcome.search.left));
     idle();
     return closing(finish(outcome, m));
   }
@@ -261,7 +293,8 @@ class Run {
     return text.empty() ? "unknown" : text;
   }
 
-  void table_of(TuneOutcome& outcome, const TuneMachine& m, double reach) {
+  // What is proved now replaces what a table that is added to says of the same sizes of these communicators.
+  void table_of(TuneOutcome& outcome, TuneMachine& m, double reach) {
     auto& table = outcome.table;
     table.machine = fingerprint();
     table.nccl = m.library.version_text();
@@ -272,8 +305,10 @@ class Run {
       table.settings.push_back({"NCCL_MAX_CTAS", *ctas});
     }
     const auto ranks = static_cast<std::uint32_t>(m.ranks()), nodes = m.nodes();
-    const auto here = [&](const auto& line) { return line.ranks == ranks && line.nodes == nodes; };
-    std::erase_if(table.regions, here), std::erase_if(table.raw, here);
+    const auto gone = tune::make_room(table, outcome.proved.proofs, ranks, nodes, reach);
+    for (const auto& r : gone)
+      m.notes.push_back(fmt::format("replaced: {} {} to {}: {}", tune::name_of(r.collective),
+                                    size_text(r.from), size_text(r.to), tune::text_of(r.choice)));
     const auto regions = tune::regions_of(tune::answers_of(outcome.proved.proofs), ranks, nodes, reach);
     table.regions.insert(table.regions.end(), regions.begin(), regions.end());
     for (const auto& p : outcome.proved.proofs) {
@@ -318,32 +353,46 @@ class Run {
   }
 
   int finish(const TuneOutcome& outcome, const TuneMachine& m) {
-    run_.interrupted = outcome.search.interrupted;
+    run_.interrupted = stopped();
     run_.seconds = measure::monotonic_seconds() - start_;
     add_results(run_, outcome, m);
-    if (outcome.search.out_of_time)
-      run_.judgements.push_back({model::Severity::info, "run",
-                                 fmt::format("{:g} s were over before all cells were measured", o_.budget)});
     const bool all_failed =
         std::ranges::all_of(outcome.search.cells, [](const auto& c) { return !c.failed.empty(); });
     const auto& lost = m.crew->lost();
-    if (all_failed && !lost) {
-      const auto why = outcome.search.cells.empty() ? std::string("no cell was measured")
-                                                    : outcome.search.cells.front().failed;
-      if (!stopped())
-        return report(Error{Errc::unsupported, "tune: nothing could be measured: " + why, {}, {}, {}, {}});
+    if (all_failed && !lost && !stopped()) {
+      const bool none = outcome.search.cells.empty();
+      const auto why =
+          none ? fmt::format("no size within {:g} s", o_.budget) : outcome.search.cells.front().failed;
+      return report(Error{Errc::unsupported,
+                          "tune: nothing could be measured: " + why,
+                          {},
+                          {},
+                          {},
+                          none ? "--budget gives more time" : ""});
     }
-    if (!o_.out.empty() && !all_failed && !lost) {
-      const auto text = tune::write_table(outcome.table);
-      if (const auto written = write_whole_file(o_.out, text); !written) return report(written.error());
-      say(fmt::format("{}: {} regions, hash {}", printable(o_.out), outcome.table.regions.size(),
-                      tune::hash_text(tune::hash_of(text))));
-    }
-    auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m);
+    const auto written = lost ? Result<void>() : write_table(outcome);
+    auto text = globals_.json ? emit::measurement_json(run_) : tune_text(outcome, m, run_.seconds);
     for (const auto& j : run_.judgements)
       if (!globals_.json && j.severity != model::Severity::info)
         text += fmt::format("{}: {}\n", j.subject, j.text);
-    return ended(m, write_result(globals_, text));
+    const int status = ended(m, write_result(globals_, text));
+    return written ? status : report(written.error());
+  }
+
+  // A table that is there is worth more than one in which nothing is proved.
+  Result<void> write_table(const TuneOutcome& outcome) {
+    if (o_.out.empty()) return {};
+    if (std::ranges::none_of(outcome.proved.proofs, &tune::Proof::proved)) {
+      run_.judgements.push_back({model::Severity::warn, printable(o_.out),
+                                 stopped() ? "not written, as nothing was proved"
+                                           : "not written, as nothing was proved; --budget gives more time"});
+      return {};
+    }
+    const auto text = tune::write_table(outcome.table);
+    if (const auto ok = write_whole_file(o_.out, text); !ok) return tl::unexpected(ok.error());
+    say(fmt::format("{}: {} regions, hash {}", printable(o_.out), outcome.table.regions.size(),
+                    tune::hash_text(tune::hash_of(text))));
+    return {};
   }
 
   // Of a run whose result was written with `status`.
@@ -373,7 +422,7 @@ class Run {
                                            m.steering->last().applied)});
     if (m.steering->last().applied == 0 && !checked_.regions.empty() && !stopped())
       run_.judgements.push_back({model::Severity::warn, "plugin", "no decision came from the table"});
-    return closing(finish_columns(m, *columns, "tune", "default", "tuned"));
+    return closing(finish_columns(m, plan, *columns, "tune", "default", "tuned"));
   }
 
   // A job with and without the profiler's events, in one process.
@@ -387,7 +436,7 @@ class Run {
                                    options);
     const auto columns =
         tune::compare_switched(measurer, compare_options(plan, 21), {0, {}}, {1, {}}, hooks_);
-    return closing(finish_columns(m, columns, "profiler", "off", "on"));
+    return closing(finish_columns(m, plan, columns, "profiler", "off", "on"));
   }
 
   tune::CompareOptions compare_options(const TunePlan& plan, int pairs) const {
@@ -398,9 +447,15 @@ class Run {
     return options;
   }
 
-  int finish_columns(const TuneMachine& m, const std::vector<tune::Column>& columns, const std::string& name,
-                     const std::string& left, const std::string& right) {
+  int finish_columns(const TuneMachine& m, const TunePlan& plan, const std::vector<tune::Column>& columns,
+                     const std::string& name, const std::string& left, const std::string& right) {
     idle();
+    auto missing = plan.cells;
+    missing.insert(missing.end(), plan.held_back.begin(), plan.held_back.end());
+    std::erase_if(missing, [&](const auto& cell) {
+      return std::ranges::find(columns, cell, &tune::Column::cell) != columns.end();
+    });
+    if (!missing.empty()) run_.judgements.push_back({model::Severity::info, "run", left_text(missing)});
     describe(m);
     run_.interrupted = stopped();
     run_.seconds = measure::monotonic_seconds() - start_;
@@ -431,14 +486,16 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
   auto* verb = app.add_subcommand(
       "tune",
       "measure NCCL's choices on this machine, or in this job's nodes, and write the tuner plugin's table");
-  verb->add_option("--collectives", o->collectives,
-                   "all_reduce all_gather reduce_scatter broadcast reduce all_to_all")
-      ->delimiter(',')
-      ->type_name("NAME");
-  verb->add_option("--sizes", o->sizes, "FIRST:LAST in powers of two, or a list (1K:1G)")->type_name("SIZES");
-  verb->add_option("--from", o->from, "collectives and sizes of a job: its profiles (.ttprof) or NCCL log")
-      ->delimiter(',')
-      ->type_name("FILE");
+  auto* collectives = verb->add_option("--collectives", o->collectives,
+                                       "all_reduce all_gather reduce_scatter broadcast reduce all_to_all")
+                          ->delimiter(',')
+                          ->type_name("NAME");
+  auto* sizes = verb->add_option("--sizes", o->sizes, "FIRST:LAST in powers of two, or a list (1K:1G)")
+                    ->type_name("SIZES");
+  auto* from = verb->add_option("--from", o->from,
+                                "collectives and sizes of a job: its profiles (.ttprof) or NCCL log")
+                   ->delimiter(',')
+                   ->type_name("FILE");
   verb->add_option("--gpus", o->gpus, "only these GPUs, by CUDA's numbers")->delimiter(',')->type_name("N");
   verb->add_option("-g,--gpus-per-process", o->gpus_per_process,
                    "GPUs of one process (all of them, where a host has one process; else 1)")
@@ -448,16 +505,21 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--budget", o->budget, "seconds in all (120)")
       ->type_name("S")
       ->check(CLI::Range(1.0, 86400.0));
-  verb->add_option("--out", o->out, "write the table to FILE")->type_name("FILE");
+  verb->add_option("--limit", o->limit, "a step, or a wait for another process, that takes longer hangs (60)")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 86400.0));
+  auto* out = verb->add_option("--out", o->out, "write the table to FILE")->type_name("FILE");
   auto* add = verb->add_option("--add", o->add,
-                               "keep what TABLE says of communicators of other sizes, and its thread blocks")
+                               "keep what TABLE says of all but what is proved now, and its thread blocks")
                   ->type_name("TABLE");
-  verb->add_option("--sm-budget", o->sm_budget, "multiprocessors that a collective may take (32)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64));
-  verb->add_option("--margin", o->margin_percent, "surely faster by this is worth a line, percent (1)")
-      ->type_name("PCT")
-      ->check(CLI::Range(0.0, 50.0));
+  auto* blocks =
+      verb->add_option("--sm-budget", o->sm_budget, "multiprocessors that a collective may take (32)")
+          ->type_name("N")
+          ->check(CLI::Range(1, 64));
+  auto* margin =
+      verb->add_option("--margin", o->margin_percent, "surely faster by this is worth a line, percent (1)")
+          ->type_name("PCT")
+          ->check(CLI::Range(0.0, 50.0));
   verb->add_option("--type", o->type, "data type (float32)")->type_name("T");
   verb->add_option("--mode", o->mode, "launches: auto (CUDA graphs up to 4 MiB), stream, graph")
       ->check(CLI::IsMember({"auto", "stream", "graph"}))
@@ -465,27 +527,41 @@ void add_tune(CLI::App& app, Globals& globals, int& status) {
   auto* check =
       verb->add_option("--check", o->check, "measure the default and TABLE, pair by pair, instead of tuning")
           ->type_name("TABLE");
-  check->excludes(add);
-  verb->add_option("--overhead", o->overhead, "measure with and without the events of a profiler PLUGIN")
-      ->type_name("PLUGIN");
-  verb->add_flag("--held-back", o->held_back, "with --check: also sizes in between, against the model");
-  verb->add_option("--pairs", o->pairs,
-                   "pairs at most: of communicators with --check (24), of samples with --overhead (21)")
-      ->type_name("N")
-      ->check(CLI::Range(5, 1000));
+  auto* overhead =
+      verb->add_option("--overhead", o->overhead, "measure with and without the events of a profiler PLUGIN")
+          ->type_name("PLUGIN");
+  auto* held_back =
+      verb->add_flag("--held-back", o->held_back, "with --check: also sizes in between, against the model");
+  auto* pairs =
+      verb->add_option("--pairs", o->pairs,
+                       "pairs at most: of communicators with --check (24), of samples with --overhead (21)")
+          ->type_name("N")
+          ->check(CLI::Range(5, 1000));
   verb->add_option("--plugin", o->plugin, "the tuner plugin, when it is not beside this program")
       ->type_name("FILE");
   verb->footer(
       "Examples:\n"
       "  topotune tune --out node.table\n"
       "  topotune tune --collectives all_reduce,all_gather --sizes 1M:1G --budget 60 --out node.table\n"
-      "  topotune tune --from /dev/shm/topotune-profile-1000-4242-0-17.ttprof --out job.table\n"
+      "  topotune tune --from /dev/shm/topotune-profile-*.ttprof --out job.table\n"
       "  topotune tune --gpus 0,1,2,3 --add node.table --out node.table\n"
       "  topotune tune --sm-budget 24 --out quiet.table --json -o tune.json\n"
       "  topotune tune --check node.table --held-back\n"
       "  srun --nodes 4 --ntasks-per-node 8 topotune tune --sizes 64K:1G --budget 600 --out cluster.table\n"
       "  topotune run --tuned node.table -- python train.py");
-  verb->callback([o, &globals, &status] { status = Run(*o, globals).go(); });
+  from->excludes(collectives)->excludes(sizes);
+  check->excludes(overhead);
+  for (auto* of_a_table : {out, add, blocks, margin}) {
+    check->excludes(of_a_table);
+    overhead->excludes(of_a_table);
+  }
+  verb->callback([o, &globals, &status, check, overhead, held_back, pairs] {
+    if (check->count() + overhead->count() == 0)
+      for (const auto* of_columns : {held_back, pairs})
+        if (of_columns->count() > 0)
+          throw CLI::RequiresError(of_columns->get_name(), "--check or --overhead");
+    status = Run(*o, globals).go();
+  });
 }
 
 }  // namespace topotune::cli

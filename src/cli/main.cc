@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <string_view>
 
@@ -44,6 +45,22 @@ void add_verbs(CLI::App& app, Globals& globals, int& status, std::string_view fi
   for (const auto& verb : kVerbs) verb.add(app, globals, status);
 }
 
+// What every option of a kind refuses: a file without a name, a number that is none.
+void check_options(CLI::App& app) {
+  constexpr std::array<std::string_view, 5> kFiles{"FILE", "TABLE", "INPUT", "PLUGIN", "A B"};
+  constexpr std::array<std::string_view, 3> kNumbers{"S", "SECONDS", "PCT"};
+  const CLI::Validator named([](const std::string& value) { return value.empty() ? "names no file" : ""; }, "");
+  const CLI::Validator number(
+      [](const std::string& value) { return parse_double(value) ? "" : "'" + printable(value) + "' is no number"; }, "");
+  for (auto* option : app.get_options()) {
+    const auto described = option->get_type_name();  // "S:FLOAT in [1 - 86400]"
+    const auto type = std::string_view(described).substr(0, described.find(':'));
+    if (std::ranges::find(kFiles, type) != kFiles.end()) option->check(named);
+    if (std::ranges::find(kNumbers, type) != kNumbers.end()) option->check(number);
+  }
+  for (auto* verb : app.get_subcommands(nullptr)) check_options(*verb);
+}
+
 // The first word of the command line that is no option, when no verb was recognised.
 std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return "";
@@ -63,6 +80,7 @@ int run(int argc, char** argv) {
   app.footer("Try: topotune check\n     topotune show nvidia-smi-topo.txt\n     topotune explain PIX");
   add_globals(app, globals);
   add_verbs(app, globals, status, argc > 1 ? argv[1] : "");
+  check_options(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

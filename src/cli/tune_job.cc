@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/input.h"
 #include "cli/profile_reader.h"
 #include "host/stream.h"
@@ -65,7 +66,17 @@ Result<model::NcclLog> read_profiled_job(const std::vector<std::string>& files) 
 }
 
 Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
-  if (is_profile_file(files.front())) return read_profiled_job(files);
+  const auto log = std::ranges::find_if_not(files, is_profile_file);
+  const auto profile = std::ranges::find_if(files, is_profile_file);
+  if (log != files.end() && profile != files.end())
+    return tl::unexpected(
+        Error{Errc::usage,
+              fmt::format("tune: {} is a profile, {} is none", printable(*profile), printable(*log)),
+              {},
+              {},
+              {},
+              "--from takes profiles or logs of one job, not both: each counts its calls"});
+  if (log == files.end()) return read_profiled_job(files);
   parse::NcclLogParser parser;
   for (const auto& name : files) {
     parser.begin_file(name);
@@ -75,7 +86,7 @@ Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
       if (!profile) parser.feed(piece);
     });
     if (profile) return tl::unexpected(not_so(name));
-    if (!read) return about(name, read.error());
+    if (!read) return tl::unexpected(read.error());  // names it
   }
   return parser.finish();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "measure/fit.h"
 #include "measure/statistics.h"
@@ -29,13 +30,6 @@ void add_ratio(model::Measurement& m, const tune::Ratio& ratio) {
   m.extra.push_back({"ratio", ratio.median});
   m.extra.push_back({"ratio_low", ratio.low});
   m.extra.push_back({"ratio_high", ratio.high});
-}
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes >= 1u << 30 && bytes % (1u << 30) == 0) return fmt::format("{}G", bytes >> 30);
-  if (bytes >= 1u << 20 && bytes % (1u << 20) == 0) return fmt::format("{}M", bytes >> 20);
-  if (bytes >= 1u << 10 && bytes % (1u << 10) == 0) return fmt::format("{}K", bytes >> 10);
-  return fmt::format("{}", bytes);
 }
 
 std::string level_text(const tune::Level& level) {
@@ -195,11 +189,26 @@ void add_models(model::MeasurementRun& run, const std::vector<tune::Column>& col
   }
 }
 
-std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine) {
+std::string size_text(std::uint64_t bytes) {
+  if (bytes >= 1u << 30 && bytes % (1u << 30) == 0) return fmt::format("{}G", bytes >> 30);
+  if (bytes >= 1u << 20 && bytes % (1u << 20) == 0) return fmt::format("{}M", bytes >> 20);
+  if (bytes >= 1u << 10 && bytes % (1u << 10) == 0) return fmt::format("{}K", bytes >> 10);
+  return fmt::format("{}", bytes);
+}
+
+std::string left_text(const std::vector<tune::Cell>& left) {
+  std::map<tune::Collective, std::string> sizes;
+  for (const auto& cell : left) sizes[cell.collective] += " " + size_text(cell.bytes);
+  std::vector<std::string> parts;
+  for (const auto& [collective, text] : sizes) parts.push_back(tune::name_of(collective) + text);
+  return fmt::format("no time for: {}", fmt::join(parts, "; "));
+}
+
+std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine, double seconds) {
   const auto nodes = machine.nodes();
   std::string out =
       fmt::format("NCCL {}, {} ranks{}, {:.1f} s\n", machine.library.version_text(), machine.ranks(),
-                  nodes > 1 ? fmt::format(" on {} nodes", nodes) : "", outcome.search.seconds);
+                  nodes > 1 ? fmt::format(" on {} nodes", nodes) : "", seconds);
   for (const auto& score : outcome.scores) {
     const auto& memory = machine.megabytes[score.level];
     out += fmt::format("{} {:<20} mean gain x {:.4f}, {} of {} faster, {} slower{}\n",
@@ -251,9 +260,9 @@ std::string columns_text(const std::vector<tune::Column>& columns, const std::st
 }
 
 std::string summary_text(const tune::Summary& s) {
-  auto out = fmt::format(
-      "all_reduce from 4M: x {:.4f}; {} of {} cells faster by 5 %; {}; {} below 0.99 by their median",
-      s.large_gain, s.faster, s.cells, verdicts_text(s.tuned), s.below);
+  auto out = fmt::format("{}{} of {} cells faster by 5 %; {}; {} below 0.99 by their median",
+                         s.large_gain ? fmt::format("all_reduce from 4M: x {:.4f}; ", *s.large_gain) : "",
+                         s.faster, s.cells, verdicts_text(s.tuned), s.below);
   if (s.control) out += "; control, default against default: " + verdicts_text(*s.control);
   return out;
 }

@@ -27,7 +27,11 @@ void add_results(model::MeasurementRun& run, const std::vector<tune::Column>& co
 // that were held back is one result of each.
 void add_models(model::MeasurementRun& run, const std::vector<tune::Column>& columns);
 
-std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine);
+// `seconds`: of the whole run.
+std::string tune_text(const TuneOutcome& outcome, const TuneMachine& machine, double seconds);
+// "no time for: all_reduce 1K 2K; broadcast 4M"
+std::string left_text(const std::vector<tune::Cell>& left);
+std::string size_text(std::uint64_t bytes);
 std::string summary_text(const tune::Summary& summary);
 std::string columns_text(const std::vector<tune::Column>& columns, const std::string& left,
                          const std::string& right);

@@ -10,6 +10,7 @@
 #include "cli/bench_frame.h"
 #include "cli/bench_run.h"
 #include "cli/job_gpus.h"
+#include "cli/nccl_settings.h"
 #include "cli/tune_job.h"
 #include "host/modules.h"
 #include "measure/runner.h"
@@ -22,16 +23,15 @@ namespace topotune::cli {
 
 namespace {
 
-constexpr double kLimitSeconds = 60;  // for whatever other processes do
-
 Error usage(std::string text, std::string hint = {}) {
   return Error{Errc::usage, std::move(text), {}, {}, {}, std::move(hint)};
 }
 
 Result<std::vector<std::uint64_t>> sizes_from(const std::string& text) {
   const auto wrong = [&] {
-    return tl::unexpected(usage(fmt::format("tune: '{}' names no sizes", printable(text)),
-                                "FIRST:LAST such as 1K:1G (powers of two), or a list: 4M,64M,1G"));
+    return tl::unexpected(
+        usage(fmt::format("tune: '{}' names no sizes", printable(text)),
+              "FIRST:LAST such as 1K:1G (powers of two), or a list: 4M,64M,1G; 64 bytes to 64G"));
   };
   std::vector<std::uint64_t> out;
   if (const auto colon = text.find(':'); colon != std::string::npos) {
@@ -331,13 +331,15 @@ Result<std::string> find_plugin(const std::string& named, const std::string& fil
 }
 
 Result<void> prepare_environment(const std::string& plugin, const std::string& table) {
+  const auto settings = nccl_settings(launch::process_environment());
   for (const char* name : {"NCCL_ALGO", "NCCL_PROTO", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS",
                            "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0')
-      return tl::unexpected(
-          usage(fmt::format("tune: {}={} decides what is to be measured", name, printable(value)),
-                fmt::format("unset {}", name)));
+    const auto set = settings(name);
+    if (!set) continue;
+    return tl::unexpected(
+        usage(fmt::format("tune: {} decides what is to be measured", printable(set->text(name))),
+              set->file.empty() ? fmt::format("unset {}", name)
+                                : fmt::format("take it out of {} while this runs", printable(set->file))));
   }
   for (const char* name : {"TOPOTUNE_TUNER_TABLE", "TOPOTUNE_TUNER_HASH"}) ::unsetenv(name);
   if (!table.empty()) ::setenv("TOPOTUNE_TUNER_TABLE", table.c_str(), 1);
@@ -351,9 +353,9 @@ std::vector<coll::Backend*> TuneMachine::backends() const {
   return out;
 }
 
-Result<TuneJob> meet_tune_job(const JobFlags& flags) {
+Result<TuneJob> meet_tune_job(const JobFlags& flags, double limit_seconds, std::function<bool()> stop) {
   const auto environment = launch::process_environment();
-  const launch::JobOptions options{flags.rendezvous, flags.rank, flags.ranks, kLimitSeconds};
+  const launch::JobOptions options{flags.rendezvous, flags.rank, flags.ranks, limit_seconds, std::move(stop)};
   auto place = launch::job_place(environment, options);
   if (!place) return tl::unexpected(place.error());
   auto peers = launch::meet_job(environment, options, *place);
@@ -362,8 +364,9 @@ Result<TuneJob> meet_tune_job(const JobFlags& flags) {
   return TuneJob{std::move(*place), std::move(*peers)};
 }
 
-Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine) {
-  const auto all = peers.exchange(mine, what, kLimitSeconds);
+Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine,
+                   double limit_seconds) {
+  const auto all = peers.exchange(mine, what, limit_seconds);
   if (!all) return tl::unexpected(all.error());
   const auto other = std::ranges::find_if(*all, [&](const auto& text) { return text != all->front(); });
   if (other == all->end()) return {};
@@ -391,12 +394,13 @@ Result<std::unique_ptr<TuneMachine>> open_tune_machine(const TuneJob& job, const
   out->gpus = std::move(*gpus);
   step("meeting the other processes");
   auto& peers = *job.peers;
-  auto same = agree(peers, "NCCL", out->library.version_text());
-  if (same) same = agree(peers, "GPUs", tune::machine_fingerprint());
-  if (same) same = agree(peers, "the table", request.table);
+  const double limit = request.limit_seconds;
+  auto same = agree(peers, "NCCL", out->library.version_text(), limit);
+  if (same) same = agree(peers, "GPUs", tune::machine_fingerprint(), limit);
+  if (same) same = agree(peers, "the table", request.table, limit);
   if (!same) return tl::unexpected(same.error());
   auto crew =
-      nccl::Crew::gather({peers, out->library, *out->machine, out->gpus, kLimitSeconds, request.stop});
+      nccl::Crew::gather({peers, out->library, *out->machine, out->gpus, limit, request.stop, request.alive});
   if (!crew) return tl::unexpected(crew.error());
   out->crew = std::move(*crew);
   if (out->ranks() < 2)

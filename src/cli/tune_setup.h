@@ -24,8 +24,9 @@ struct TuneOptions {
   std::optional<int> gpus_per_process;
   JobFlags job;
   double budget = 120;   // seconds
+  double limit = 60;     // seconds of a step, or of another process: what takes longer hangs
   std::string out;       // the table; "" none
-  std::string add;       // a table of other communicators that is to hold these, too
+  std::string add;       // a table that is to hold what is proved now, too
   std::string check;     // a table: its columns beside the default's
   std::string overhead;  // a profiler plugin: its columns beside none
   std::string plugin;    // the tuner plugin; "" looked for
@@ -58,9 +59,10 @@ struct TuneJob {
   std::unique_ptr<peers::Peers> peers;
   bool leads() const { return peers->rank() == 0; }
 };
-Result<TuneJob> meet_tune_job(const JobFlags& flags);
+Result<TuneJob> meet_tune_job(const JobFlags& flags, double limit_seconds, std::function<bool()> stop);
 // What must be the same in all processes, and is not: named with the first that differs.
-Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine);
+Result<void> agree(peers::Peers& peers, const std::string& what, const std::string& mine,
+                   double limit_seconds);
 
 // The communicators of all levels, with the plugin that steers them. What follows the leader has none.
 struct TuneMachine {
@@ -84,10 +86,12 @@ struct MachineRequest {
   std::optional<int> gpus_per_process;
   std::vector<tune::Level> levels;
   std::size_t buffer_bytes = 0;
-  std::string plugin;          // tuner plugin that NCCL was told to load; "" none
-  std::string profiler;        // profiler plugin to switch; "" none
-  std::string table;           // the hash of the table that the plugin follows; "" none
-  std::function<bool()> stop;  // this process was interrupted
+  std::string plugin;           // tuner plugin that NCCL was told to load; "" none
+  std::string profiler;         // profiler plugin to switch; "" none
+  std::string table;            // the hash of the table that the plugin follows; "" none
+  double limit_seconds = 60;    // for whatever other processes do
+  std::function<bool()> stop;   // this process was interrupted
+  std::function<void()> alive;  // told before every operation
 };
 // Communicators that are made anew, with buffers of the machine's first one. The ones before stay until the
 // next are made, so that these get other memory; where there is not enough of it, they go first.

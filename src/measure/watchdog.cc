@@ -20,10 +20,18 @@ void Watchdog::begin(const std::string& step, double limit_seconds) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   limit_ = limit_seconds;
-  deadline_ =
-      std::chrono::steady_clock::now() +
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(limit_));
+  deadline_ = from_now();
   changed_.notify_all();
+}
+
+void Watchdog::alive() {
+  const std::lock_guard lock(mutex_);
+  deadline_ = from_now();
+}
+
+std::chrono::steady_clock::time_point Watchdog::from_now() const {
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                std::chrono::duration<double>(limit_));
 }
 
 void Watchdog::end() {

@@ -22,9 +22,12 @@ class Watchdog {
   // A step at a time; the next `begin` ends the one before.
   void begin(const std::string& step, double limit_seconds);
   void end();
+  // The step has its whole time again, from now on. Wakes no thread.
+  void alive();
 
  private:
   void watch();
+  std::chrono::steady_clock::time_point from_now() const;
   OnHang on_hang_;
   std::mutex mutex_;
   std::condition_variable changed_;

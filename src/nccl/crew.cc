@@ -145,6 +145,7 @@ void Crew::forget(int id) {
 // The leader's side: says it, and does it.
 Result<Crew::Report> Crew::command(const Order& order) {
   if (lost_) return tl::unexpected(*lost_);
+  if (hands_.alive) hands_.alive();
   const auto told = hands_.peers.exchange(order.text(), "what to do next", hands_.limit_seconds);
   if (!told) return lose(told.error()), tl::unexpected(told.error());
   return order.what == Order::What::end ? Result<Report>() : carry_out(order);
@@ -288,6 +289,7 @@ Result<void> Crew::make_here(const Order& order) {
 }
 
 Result<std::unique_ptr<coll::Backend>> Crew::make(const GroupOptions& options) {
+  if (hands_.stop && hands_.stop()) return fail(Errc::io, "interrupted");
   const auto id = hands_.library.unique_id();
   if (!id) return tl::unexpected(id.error());
   Order o;

@@ -22,8 +22,9 @@ class Crew {
     const Library& library;
     const cuda::Machine& machine;
     std::vector<const cuda::Gpu*> gpus;
-    double limit_seconds = 60;             // of everything that is waited for
-    std::function<bool()> stop = nullptr;  // this process was interrupted
+    double limit_seconds = 60;              // of everything that is waited for
+    std::function<bool()> stop = nullptr;   // this process was interrupted
+    std::function<void()> alive = nullptr;  // the leader's: told before each order
   };
   static Result<std::unique_ptr<Crew>> gather(Hands hands);
   ~Crew();

@@ -25,7 +25,8 @@ std::size_t unit_of(char c) {
 }  // namespace
 
 std::optional<std::size_t> size_from(std::string_view text) {
-  if (text.ends_with("iB")) text.remove_suffix(2);
+  if (text.ends_with('B') || text.ends_with('b')) text.remove_suffix(1);
+  if (text.ends_with('i')) text.remove_suffix(1);
   const auto unit = text.empty() ? 1 : unit_of(text.back());
   if (unit > 1) text.remove_suffix(1);
   const auto value = parse_int<std::size_t>(text);

@@ -11,7 +11,7 @@ std::optional<Ratio> paired_ratio(std::span<const double> standard, std::span<co
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(standard.size(), candidate.size()); ++i)
     if (standard[i] > 0 && candidate[i] > 0) ratios.push_back(standard[i] / candidate[i]);
-  if (ratios.size() < 5) return std::nullopt;
+  if (ratios.size() < kLeastPairs) return std::nullopt;
   const auto interval = measure::median_ci95(ratios);
   const auto median = measure::median_of(ratios);
   if (!interval || !median) return std::nullopt;

@@ -10,8 +10,9 @@ struct Ratio {
   double median = 1, low = 1, high = 1;  // with the 95 % interval
 };
 
+inline constexpr std::size_t kLeastPairs = 5;
 // From samples taken in turns: the i-th of each was measured in the same round, so that drift cancels. Pairs
-// beyond the shorter list are left out; fewer than five pairs: nothing.
+// beyond the shorter list are left out; fewer than kLeastPairs: nothing.
 std::optional<Ratio> paired_ratio(std::span<const double> standard, std::span<const double> candidate);
 
 enum class Judged { faster, as_good, slower, unclear };

@@ -79,12 +79,13 @@ std::vector<Column> compare_switched(Measurer& measurer, const CompareOptions& o
                                      const Candidate& standard, const Candidate& other, const Hooks& hooks) {
   std::vector<Column> out;
   const double start = hooks.now();
+  const auto over = [&] { return hooks.stop() || hooks.now() - start > options.budget_seconds; };
   for (const auto& cell : sorted_cells(options)) {
-    if (hooks.stop() || hooks.now() - start > options.budget_seconds) return out;
     hooks.progress(std::string(name_of(cell.collective)) + " " + std::to_string(cell.bytes));
     auto column = empty_column(cell, options);
-    auto got = rounds(measurer, cell, {standard, other}, options.pairs, Way::usual, [] { return false; });
+    auto got = rounds(measurer, cell, {standard, other}, options.pairs, Way::usual, over);
     if (got) {
+      if (got->front().size() < kLeastPairs && over()) return out;
       column.standard = std::move((*got)[0]), column.tuned = std::move((*got)[1]);
       rate(column);
     } else {

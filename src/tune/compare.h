@@ -45,9 +45,9 @@ struct Verdicts {
 
 // What the columns come to.
 struct Summary {
-  double large_gain = 1;   // geometric mean of the ratios of all-reduce from 4 MiB on
-  std::size_t faster = 0;  // cells faster by 5 %
-  std::size_t below = 0;   // cells whose median is below `least`
+  std::optional<double> large_gain;  // geometric mean of the ratios of all-reduce from 4 MiB on
+  std::size_t faster = 0;            // cells faster by 5 %
+  std::size_t below = 0;             // cells whose median is below `least`
   Verdicts tuned;
   std::optional<Verdicts> control;  // of the control, as if it were the tuned column
   std::size_t cells = 0;

@@ -24,11 +24,12 @@ class Trials {
     for (std::size_t g = 0; g < o_.most && open_ > 0 && !hooks_.stop(); ++g) {
       const double before = spent();
       if (g >= kLeastGenerations && before + last_ > o_.budget_seconds) break;
+      if (g > 0 && over()) break;
       hooks_.progress("new communicators");
       const auto order = making_order(o_.kinds, g);
       const auto made = generations.make(order);
       if (!made) {
-        if (g >= kLeastGenerations) break;
+        if (g >= kLeastGenerations || hooks_.stop()) break;
         return tl::unexpected(made.error());
       }
       generation(**made, order, g);
@@ -41,6 +42,8 @@ class Trials {
  private:
   double spent() const { return hooks_.now() - start_; }
   bool over() const { return hooks_.stop() || spent() > o_.budget_seconds; }
+  // What was begun in time may end, but not at any price.
+  bool late() const { return hooks_.stop() || spent() > 1.1 * o_.budget_seconds; }
 
   // The other way first, for all trials: NCCL's launches in streams cost more from the first CUDA graph of a
   // communicator on (it orders them behind graphs, ncclStrongStream's everCaptured), and that would hide what
@@ -81,8 +84,9 @@ class Trials {
       else
         for (const auto& choice : t.choices) all.push_back({i, choice});
     }
-    const auto got = rounds(m, t.cell, all, o_.rounds, way, [this] { return over(); });
+    const auto got = rounds(m, t.cell, all, o_.rounds, way, [this] { return late(); });
     if (!got) return tl::unexpected(got.error());
+    if (got->front().size() < o_.rounds) return {};  // no time
     auto next = got->begin();
     const auto value = [&] { return measure::median_of(*next++).value_or(0); };
     for (const auto kind : order) {

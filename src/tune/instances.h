@@ -56,7 +56,8 @@ struct TrialOptions {
   std::function<bool(const Trial&)> settled = [](const Trial&) { return false; };
 };
 
-// Three generations are the least that says anything: what would not get them in the time is not begun. An
+// Three generations are the least that says anything: what would not get them in the time is not begun, and
+// values that would take more than a tenth more than the time, or would come after a stop, are not taken. An
 // error of one trial is kept with it; one of all is returned, unless enough was measured before.
 Result<void> run_trials(Generations& generations, std::vector<Trial>& trials, const TrialOptions& options,
                         const Hooks& hooks);

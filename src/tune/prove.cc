@@ -333,22 +333,67 @@ std::vector<Answer> answers_of(const std::vector<Proof>& proofs) {
   return out;
 }
 
+std::vector<Span> spans_of(const std::vector<Answer>& answers, double reach) {
+  std::vector<Span> out;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto& cell = answers[i].cell;
+    const bool first = i == 0 || answers[i - 1].cell.collective != cell.collective;
+    const bool last = i + 1 == answers.size() || answers[i + 1].cell.collective != cell.collective;
+    const auto bytes = static_cast<double>(cell.bytes);
+    out.push_back(
+        {cell.collective,
+         first ? static_cast<std::uint64_t>(bytes / reach) : lower_end(answers[i - 1].cell.bytes, cell.bytes),
+         last ? static_cast<std::uint64_t>(bytes * reach)
+              : upper_end(cell.bytes, answers[i + 1].cell.bytes)});
+  }
+  return out;
+}
+
+std::vector<Region> make_room(Table& table, const std::vector<Proof>& proofs, std::uint32_t ranks,
+                              std::uint32_t nodes, double reach) {
+  const auto all = spans_of(answers_of(proofs), reach);
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (proofs[i].proved) spans.push_back(all[i]);
+  std::vector<Region> kept, gone;
+  for (const auto& region : table.regions) {
+    std::vector<Region> rest{region};
+    for (const auto& span : spans) {
+      if (region.ranks != ranks || region.nodes != nodes || region.collective != span.collective) continue;
+      std::vector<Region> next;
+      for (const auto& r : rest) {
+        if (r.to < span.from || r.from > span.to) {
+          next.push_back(r);
+          continue;
+        }
+        if (r.from < span.from) next.push_back(r), next.back().to = span.from - 1;
+        if (r.to > span.to) next.push_back(r), next.back().from = span.to + 1;
+      }
+      rest = std::move(next);
+    }
+    if (rest.size() != 1 || rest[0].from != region.from || rest[0].to != region.to) gone.push_back(region);
+    kept.insert(kept.end(), rest.begin(), rest.end());
+  }
+  table.regions = std::move(kept);
+  std::erase_if(table.raw, [&](const Raw& raw) {
+    return raw.ranks == ranks && raw.nodes == nodes && std::ranges::any_of(spans, [&](const Span& s) {
+             return s.collective == raw.collective && s.from <= raw.bytes && raw.bytes <= s.to;
+           });
+  });
+  return gone;
+}
+
 std::vector<Region> regions_of(std::vector<Answer> answers, std::uint32_t ranks, std::uint32_t nodes,
                                double reach) {
   std::ranges::sort(answers, {}, [](const Answer& a) { return std::tuple(a.cell.collective, a.cell.bytes); });
+  const auto spans = spans_of(answers, reach);
   std::vector<Region> out;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const auto& a = answers[i];
     if (a.choice == Choice{} || static_cast<int>(a.cell.collective) >= kTunedCollectives) continue;
-    const bool first = i == 0 || answers[i - 1].cell.collective != a.cell.collective;
-    const bool last = i + 1 == answers.size() || answers[i + 1].cell.collective != a.cell.collective;
     Region r;
     r.collective = a.cell.collective;
-    const auto bytes = static_cast<double>(a.cell.bytes);
-    r.from = first ? static_cast<std::uint64_t>(bytes / reach)
-                   : lower_end(answers[i - 1].cell.bytes, a.cell.bytes);
-    r.to =
-        last ? static_cast<std::uint64_t>(bytes * reach) : upper_end(a.cell.bytes, answers[i + 1].cell.bytes);
+    r.from = spans[i].from, r.to = spans[i].to;
     r.ranks = ranks, r.nodes = nodes;
     r.choice = a.choice;
     r.ratio = a.ratio.median, r.low = a.ratio.low, r.high = a.ratio.high;

@@ -82,11 +82,24 @@ std::string refusal(const Proved& proved);
 // The answers that stand.
 std::vector<Answer> answers_of(const std::vector<Proof>& proofs);
 
+// What the sizes of answers speak for: from..to bytes of a collective each, in the order of `answers`, which
+// are ascending in collective and size.
+struct Span {
+  Collective collective = Collective::all_reduce;
+  std::uint64_t from = 0, to = 0;
+};
+std::vector<Span> spans_of(const std::vector<Answer>& answers, double reach);
+
 // Neighbours with one choice are joined; borders lie half way (in the logarithm) between sizes; sizes more
 // than eightfold apart do not speak for what lies between them.
 // `reach`: how far the first and the last size of a collective speak for smaller and larger ones, as a
 // factor.
 std::vector<Region> regions_of(std::vector<Answer> answers, std::uint32_t ranks, std::uint32_t nodes,
                                double reach = 1);
+
+// Makes room for what was proved for `ranks` and `nodes`: regions and samples of the proved sizes' spans are
+// taken out, and regions that reach beyond them are cut. Returns those that gave way, as they were.
+std::vector<Region> make_room(Table& table, const std::vector<Proof>& proofs, std::uint32_t ranks,
+                              std::uint32_t nodes, double reach);
 
 }  // namespace topotune::tune

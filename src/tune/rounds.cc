@@ -41,11 +41,17 @@ Result<std::vector<std::vector<double>>> rounds(Measurer& measurer, const Cell& 
     return way == Way::usual ? measurer.sample(cell, candidates[i])
                              : measurer.sample_other_way(cell, candidates[i]);
   };
-  for (std::size_t i = 0; i < candidates.size(); ++i)
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (over()) return out;
     if (const auto got = sample(i); !got) return tl::unexpected(got.error());
+  }
   Order order(candidates.size());
-  for (std::size_t round = 0; round < count && (round < 7 || !over()); ++round) {
+  for (std::size_t round = 0; round < count; ++round) {
     for (const auto i : order.next()) {
+      if (over()) {
+        for (auto& samples : out) samples.resize(round);
+        return out;
+      }
       const auto got = sample(i);
       if (!got) return tl::unexpected(got.error());
       out[i].push_back(*got);

@@ -6,6 +6,7 @@
 
 #include "measure/statistics.h"
 #include "tune/decide.h"
+#include "tune/rounds.h"
 
 namespace topotune::tune {
 
@@ -33,23 +34,30 @@ class Search {
     // Large sizes have the most to gain or lose, and take the least time.
     std::stable_partition(o_.cells.begin(), o_.cells.end(), [](const Cell& c) { return c.bytes >= kLarge; });
     for (const auto& next : o_.cells) {
-      if (hooks_.stop()) out_.interrupted = true;
-      if (out_.interrupted) break;
       const double left = o_.budget_seconds - spent();
-      if (left <= 0) {
-        out_.out_of_time = true;
-        break;
+      if (hooks_.stop() || left <= 0) {
+        out_.left.push_back(next);
+        continue;
       }
-      share_end_ = spent() + 3 * left / static_cast<double>(o_.cells.size() - out_.cells.size());
+      // Of the last ones half is kept for what decides.
+      const auto cells = static_cast<double>(o_.cells.size() - out_.cells.size());
+      share_end_ = spent() + std::min(3 / cells, 0.5) * left;
       hooks_.progress(std::string(name_of(next.collective)) + " " + std::to_string(next.bytes));
       if (!out_.cells.empty() && next.bytes < out_.cells.back().cell.bytes) seen_.clear();
-      out_.cells.push_back(cell(next));
+      auto done = cell(next);
+      if (cut_ && done.failed.empty() && done.levels.empty())
+        out_.left.push_back(next);
+      else
+        out_.cells.push_back(std::move(done));
     }
+    out_.interrupted = hooks_.stop();
+    out_.out_of_time = !out_.interrupted && !out_.left.empty();
     for (auto& cell : out_.cells) {
       if (hooks_.stop() || spent() > 0.9 * o_.budget_seconds) break;
       if (doubtful(cell)) again(cell);
     }
     std::ranges::stable_sort(out_.cells, {}, [](const CellResult& r) { return r.cell.bytes; });
+    std::ranges::stable_sort(out_.left, {}, &Cell::bytes);
     out_.seconds = spent();
     return std::move(out_);
   }
@@ -89,12 +97,23 @@ class Search {
   double spent() const { return hooks_.now() - start_; }
   bool over() const { return hooks_.stop() || spent() > std::min(share_end_, o_.budget_seconds * 1.02); }
 
+  // Nothing waits for this, not even the samples that a decision needs.
+  bool cut() { return cut_ = cut_ || hooks_.stop() || spent() > o_.budget_seconds * 1.1; }
+
+  // Nothing: the cell is to be given up.
+  std::optional<double> sample(CellResult& r, const Candidate& c, Way way = Way::usual) {
+    if (cut()) return std::nullopt;
+    const auto got = way == Way::usual ? m_.sample(r.cell, c) : m_.sample_other_way(r.cell, c);
+    if (!got) return r.failed = got.error().text, std::nullopt;
+    return *got;
+  }
+
   // One sample of each, in turns; false when the cell is to be given up.
   bool rounds(CellResult& r, std::vector<Runner>& runners, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       for (auto& runner : runners) {
-        const auto got = m_.sample(r.cell, runner.candidate);
-        if (!got) return r.failed = got.error().text, false;
+        const auto got = sample(r, runner.candidate);
+        if (!got) return false;
         runner.samples.push_back(*got);
       }
       if (over()) break;
@@ -102,11 +121,7 @@ class Search {
     return true;
   }
 
-  bool warm(CellResult& r, const Candidate& c) {
-    const auto got = m_.sample(r.cell, c);
-    if (!got) r.failed = got.error().text;
-    return got.has_value();
-  }
+  bool warm(CellResult& r, const Candidate& c) { return sample(r, c).has_value(); }
 
   // Combinations that are possible, and that the model does not rule out.
   std::vector<Runner> first_field(CellResult& r) {
@@ -116,6 +131,7 @@ class Search {
     for (std::size_t level = 0; level < m_.levels().size(); ++level) {
       all.push_back({{level, {}}, std::nullopt});
       if (!m_.steerable(r.cell.collective)) continue;
+      if (cut()) return out;
       const auto costs = m_.costs(r.cell, level);
       if (!costs) return r.failed = costs.error().text, out;
       if (level == 0) r.default_choice = costs->chosen;
@@ -215,28 +231,33 @@ class Search {
     std::optional<Ratio> ratio;
     for (int part = 0; part < 3; ++part) {
       if (part > 0 && (hooks_.stop() || spent() > o_.budget_seconds)) break;
-      for (std::size_t i = 0; i < o_.decide && (i < 7 || !over()); ++i) {
+      for (std::size_t i = 0; i < o_.decide && (i < kLeastPairs || !over()); ++i) {
         // A B, B A, A B: neither one always comes first.
         std::swap(pair[0], pair[1]);
-        if (!rounds(r, pair, 1)) return false;
+        if (!rounds(r, pair, 1)) break;
       }
+      if (!r.failed.empty()) return false;
       if (pair[0].candidate == c) std::swap(pair[0], pair[1]);
+      if (cut_ && std::min(pair[0].samples.size(), pair[1].samples.size()) < kLeastPairs) return false;
       ratio = paired_ratio(pair[0].samples, pair[1].samples);
       if (!ratio) return r.failed = "too few samples", false;
       if (judge(*ratio, o_.margin, o_.tolerance) != Judged::unclear) break;
     }
-    r.levels.push_back({c, *ratio, std::move(pair[0].samples), std::move(pair[1].samples), std::nullopt});
-    if (m_.has_other_way(r.cell)) r.levels.back().other_way = other_way(r, c);
+    std::optional<Ratio> other;
+    if (m_.has_other_way(r.cell) && !(other = other_way(r, c))) return false;
+    r.levels.push_back({c, *ratio, std::move(pair[0].samples), std::move(pair[1].samples), other});
     return true;
   }
 
   std::optional<Ratio> other_way(CellResult& r, const Candidate& c) {
     std::vector<double> standard, tuned;
-    for (std::size_t i = 0; i <= o_.decide && (i < 8 || !over()); ++i) {
-      const auto a = m_.sample_other_way(r.cell, {0, {}}), b = m_.sample_other_way(r.cell, c);
-      if (!a || !b) return r.failed = (a ? b : a).error().text, std::nullopt;
+    for (std::size_t i = 0; i <= o_.decide && (i <= kLeastPairs || !over()); ++i) {
+      const auto a = sample(r, {0, {}}, Way::other);
+      const auto b = a ? sample(r, c, Way::other) : std::nullopt;
+      if (!b) break;
       if (i > 0) standard.push_back(*a), tuned.push_back(*b);  // the first pair warms up
     }
+    if (!r.failed.empty() || (cut_ && tuned.size() < kLeastPairs)) return std::nullopt;
     return paired_ratio(standard, tuned);
   }
 
@@ -301,11 +322,13 @@ class Search {
   }
 
   static constexpr double kHopeless = 1.4;
+  static constexpr std::size_t kLeastPairs = 7;  // that anything is decided by
   static constexpr std::uint64_t kLarge = 128 << 10;
   Measurer& m_;
   SearchOptions o_;
   const Hooks& hooks_;
   double start_, share_end_ = 0;
+  bool cut_ = false;
   std::map<Key, std::vector<Seen>> seen_;
   SearchResult out_;
 };

@@ -49,6 +49,7 @@ struct CellResult {
 
 struct SearchResult {
   std::vector<CellResult> cells;
+  std::vector<Cell> left;  // that there was no time for
   bool interrupted = false, out_of_time = false;
   double seconds = 0;
 };
@@ -68,7 +69,8 @@ std::optional<double> at_least(const std::vector<Seen>& seen, double bytes);
 // The line through the last two. Nothing with fewer than two.
 std::optional<double> extrapolated(const std::vector<Seen>& seen, double bytes);
 
-// Measures all cells within the time, from 128 KiB on first. An error of one cell is kept with it.
+// Measures all cells within the time, from 128 KiB on first. An error of one cell is kept with it. A cell
+// that cannot be decided before a tenth more than the time is over, or before a stop, is left.
 SearchResult search(Measurer& measurer, const SearchOptions& options, const Hooks& hooks);
 
 // The communicator setting with the best mean gain over all cells, where cells that would be slower count

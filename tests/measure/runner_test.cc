@@ -141,6 +141,18 @@ TEST(Watchdog, NamesTheStepThatHangs) {
   EXPECT_EQ(said, "slow");
 }
 
+TEST(Watchdog, AStepThatGoesOnHasItsWholeTimeAgain) {
+  std::atomic<int> calls{0};
+  {
+    Watchdog dog([&](const std::string&, double) { ++calls; });
+    dog.begin("many samples", 0.2);
+    for (int i = 0; i < 20; ++i) ::usleep(20000), dog.alive();
+    EXPECT_EQ(calls, 0);
+    for (int i = 0; i < 200 && calls == 0; ++i) ::usleep(5000);
+  }
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(Watchdog, AnEndedStepIsNotNamed) {
   std::atomic<int> calls{0};
   {

@@ -54,7 +54,45 @@ EXPECT: rank 0 of 2
 EXPECT: rank 1 of 2
 EXPECT: modelled: both ranks are on one node
 
+NAME: a cell that takes longer than the limit is no hang: its samples go on
+RUN: topotune tune --collectives all_reduce --sizes 4K --mode stream --budget 12 --limit 1 --out $TMP/t; echo status $?; tail -n 1 $TMP/t
+EXPECT: status
+EXPECT: end
+NOT: status 2
+
+NAME: the time is kept where the links are slow, and what it did not suffice for is named
+RUN: printf 'OLD\n' >$TMP/t; s=$(date +%s); topotune tune --collectives all_reduce --sizes 1K,64K --budget 3 --out $TMP/t --json -o $TMP/j; s=$(($(date +%s) - s)); test $s -lt 8 && echo in time; grep -o 'no time for: all_reduce.*K' $TMP/j | head -c 60
+EXPECT: in time
+EXPECT: no time for: all_reduce
+
+NAME: Ctrl-C ends at once, and a table that is there stays where nothing was proved
+RUN: printf 'OLD\n' >$TMP/t; topotune tune --collectives all_reduce --sizes 256K --budget 60 --out $TMP/t -q & sleep 1.5; kill -TERM $!; s=$(date +%s%N); wait $!; echo status $?; test $((($(date +%s%N) - s) / 1000000)) -lt 4000 && echo at once; cat $TMP/t
+EXPECT: /t: not written, as nothing was proved
+EXPECT: status 130
+EXPECT: at once
+EXPECT: OLD
+
+NAME: a link to a table stays a link
+RUN: printf x >$TMP/real; ln -s real $TMP/t; topotune tune --collectives all_reduce --sizes 1K --mode stream --sm-budget 24 --budget 3 --out $TMP/t -q; test -L $TMP/t && tail -n 1 $TMP/real
+EXPECT: end
+
+NAME: a table that cannot be written takes no result with it
+RUN: topotune tune --collectives all_reduce --sizes 1K --mode stream --sm-budget 24 --budget 3 --out /dev/full --json -q
+STATUS: 3
+EXPECT: "name":"tune.proof.all_reduce"
+STDERR: cannot write /dev/full
+
+NAME: no word of sizes that were not measured
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 1K --mode stream --pairs 6; true
+EXPECT: of 1 cells faster by 5 %
+NOT: all_reduce from 4M
+
 # Several processes: rank 1 behind, rank 0 in front.
+
+NAME: Ctrl-C while the others are waited for
+RUN: topotune tune --collectives all_reduce --sizes 1K --rank 0 --ranks 2 --rendezvous 127.0.0.1:28819 & sleep 0.5; kill -TERM $!; s=$(date +%s%N); wait $!; echo status $?; test $((($(date +%s%N) - s) / 1000000)) -lt 3000 && echo at once
+EXPECT: status 130
+EXPECT: at once
 
 NAME: the processes of a job tune together, for the nodes that NCCL counts
 RUN: two() { topotune tune --collectives all_reduce,broadcast --sizes 4K --mode stream --budget 6 --margin 0 --sm-budget 24 "$@" --ranks 2 --rendezvous 127.0.0.1:28811; }; export FAKE_NCCL_NODES=2; two --rank 1 & two --rank 0 --out $TMP/t --json -o $TMP/t.json; wait $!; echo follower $?; grep -o '"choice":"Ring/LL' $TMP/t.json | head -n 1; grep -o '"hosts":"[^"]*"' $TMP/t.json; grep -o '"nodes":"2"' $TMP/t.json; grep -c '^raw all_reduce 4096 2 2' $TMP/t; tail -n 1 $TMP/t
@@ -105,6 +143,15 @@ EXPECT: 2
 EXPECT: set NCCL_MIN_CTAS 32
 EXPECT: region all_reduce 4096 8192 4 1 Ring LL128 8
 EXPECT: raw all_reduce 4096 4 1 default
+
+NAME: what is proved now takes the place of what the table said of it, and of nothing else
+RUN: printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.28.9\nregion all_gather 1024 8192 2 1 Ring LL128 8 1.2 1.1 1.3\nregion all_reduce 1024 8192 2 1 Ring LL128 8 1.2 1.1 1.3\nraw all_reduce 1024 2 1 default 1e-3\nend 2\n' >$TMP/t; topotune tune --collectives broadcast --sizes 1K --mode stream --budget 3 --add $TMP/t --out $TMP/t -q >/dev/null; grep ^region $TMP/t; topotune tune --collectives all_reduce --sizes 8K --mode stream --margin 50 --budget 6 --add $TMP/t --out $TMP/t -q; grep -e ^region -e 'raw all_reduce 1024' $TMP/t
+EXPECT: region all_gather 1024 8192 2 1 Ring LL128 8
+EXPECT: region all_reduce 1024 8192 2 1 Ring LL128 8
+EXPECT: replaced: all_reduce 1K to 8K: Ring/LL128 8 channels
+EXPECT: region all_gather 1024 8192 2 1 Ring LL128 8
+EXPECT: region all_reduce 1024 8191 2 1 Ring LL128 8
+EXPECT: raw all_reduce 1024 2 1 default
 
 NAME: and refuses another NCCL's
 RUN: printf 'topotune-tuning-table 1\nmachine unknown\nnccl 2.27.1\nend 0\n' >$TMP/t; topotune tune --collectives all_reduce --sizes 4K --budget 8 --add $TMP/t --out $TMP/t2

@@ -24,7 +24,7 @@ class Fresh : public Generations, public Measurer {
   };
   std::function<double(const Cell&, Kind, const Choice&)> other = usual;
   std::size_t generations = 0, fails_at = SIZE_MAX;
-  double clock = 0, making = 1e-3;
+  double clock = 0, making = 1e-3, per_sample = 1e-3;
 
   explicit Fresh(std::uint64_t seed = 11) : random_(seed) {}
 
@@ -64,7 +64,7 @@ class Fresh : public Generations, public Measurer {
 
  private:
   double timed(double seconds, const Candidate& c) {
-    clock += 1e-3;
+    clock += per_sample;
     const bool again = c == last_;
     last_ = c;
     return seconds * offsets_[c.level] * (1 + noise * random_.normal()) * (1 + 0.1 * std::sin(clock * 5)) *

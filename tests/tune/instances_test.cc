@@ -125,6 +125,36 @@ TEST(Trials, WhatWouldNotGetThreeGenerationsIsNotBegun) {
   EXPECT_LT(m.clock, 1.3);
 }
 
+TEST(Trials, NothingIsWorthMoreThanATenthMoreTime) {
+  for (const double budget : {0.1, 0.5, 1.0, 2.0}) {
+    Fresh m;
+    m.two_ways = true;
+    m.per_sample = 0.05;
+    std::vector<Trial> trials(2);
+    for (auto& t : trials) t.cell = kCell;
+    TrialOptions o;
+    o.budget_seconds = budget;
+    ASSERT_TRUE(run_trials(m, trials, o, m.hooks()));
+    EXPECT_LT(m.clock, 1.1 * budget + 0.1) << budget;
+    for (const auto& t : trials) {
+      EXPECT_EQ(t.failed, "");
+      EXPECT_EQ(t.usual.standard.size(), t.usual.tuned[0].size());
+    }
+  }
+}
+
+TEST(Trials, AStopWaitsForNothing) {
+  Fresh m;
+  m.two_ways = true;
+  std::vector<Trial> trials(5);
+  for (auto& t : trials) t.cell = kCell;
+  auto h = m.hooks();
+  double stopped = 0;
+  h.stop = [&] { return m.clock > 0.1 && (stopped = stopped > 0 ? stopped : m.clock) > 0; };
+  ASSERT_TRUE(run_trials(m, trials, {}, h));
+  EXPECT_EQ(m.clock, stopped);
+}
+
 TEST(Trials, WhatIsSettledIsMeasuredNoMore) {
   Fresh m;
   std::vector<Trial> trials(2);

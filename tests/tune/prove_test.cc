@@ -210,6 +210,38 @@ TEST(Prove, WithoutTimeNothingStands) {
   EXPECT_TRUE(regions_of(answers_of(proofs), 2, 1).empty());
 }
 
+Proof proof(std::uint64_t bytes, const Choice& choice, bool proved = true) {
+  Proof p;
+  p.cell = {Collective::all_reduce, bytes};
+  p.after.choice = choice, p.proved = proved;
+  return p;
+}
+
+// Regions of a table for which others were proved now: those of other collectives, ranks and sizes stay.
+TEST(Room, OnlyWhatIsProvedNowGivesWay) {
+  const auto region = [](Collective c, std::uint64_t from, std::uint64_t to, std::uint32_t ranks) {
+    return Region{c, from, to, ranks, 1, kRing, 1.1, 1.05, 1.2};
+  };
+  Table table;
+  table.regions = {
+      region(Collective::all_reduce, 1024, 4 << 20, 2), region(Collective::broadcast, 1024, 8192, 2),
+      region(Collective::all_reduce, 1024, 4 << 20, 4), region(Collective::all_reduce, 1 << 30, 1 << 30, 2)};
+  for (const std::uint64_t bytes : {2048, 65536, 1 << 20})
+    table.raw.push_back({Collective::all_reduce, bytes, 2, 1, false, {1e-5}});
+  const auto gone = make_room(
+      table, {proof(32 << 10, {}), proof(64 << 10, kRing), proof(128 << 10, kRing, false)}, 2, 1, 1);
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0].to, 4u << 20);
+  ASSERT_EQ(table.regions.size(), 5u);
+  EXPECT_EQ(table.regions[0].from, 1024u);
+  EXPECT_EQ(table.regions[0].to, (32u << 10) - 1);
+  EXPECT_EQ(table.regions[1].from, 92682u + 0);  // half way to 128 KiB, where nothing was proved
+  EXPECT_EQ(table.regions[1].to, 4u << 20);
+  ASSERT_EQ(table.raw.size(), 2u);
+  EXPECT_EQ(table.raw[0].bytes, 2048u);
+  EXPECT_TRUE(make_room(table, {proof(32 << 10, kRing, false)}, 2, 1, 1).empty());
+}
+
 TEST(Regions, SizesFarApartDoNotSpeakForWhatLiesBetween) {
   const auto regions = regions_of({answer(1 << 10, kRing), answer(1 << 20, kRing)}, 2, 1);
   ASSERT_EQ(regions.size(), 2u);

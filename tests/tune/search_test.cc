@@ -49,12 +49,15 @@ class Model : public Measurer {
         << "an entry that is not possible was measured";
     const double t =
         seconds(cell, c) * (1 + noise_ * random_.normal()) * (1 + 0.05 * std::sin(clock));  // drift
-    clock += t * 20 + 1e-4;
+    clock += t * 20 + per_sample;
     return t;
   }
   Result<bool> verify(const Cell&, const Candidate&) override { return true; }
 
-  double clock = 0;
+  bool has_other_way(const Cell&) const override { return two_ways; }
+
+  double clock = 0, per_sample = 1e-4;
+  bool two_ways = false;
   int samples = 0;
   bool failing = false;
 
@@ -147,6 +150,46 @@ TEST(Search, KeepsToItsTimeAndStopsWhenTold) {
   const auto stopped = search(n, options(), h);
   EXPECT_TRUE(stopped.interrupted);
   EXPECT_LT(stopped.cells.size(), 42u);
+}
+
+// A sample of the size takes longer than a thousandth of the time: no number of samples is worth the wait.
+TEST(Search, ACellThatCannotBeDecidedInTimeIsLeft) {
+  for (const bool two_ways : {false, true}) {
+    Model m(std::vector<Level>{{}, {32}});
+    m.two_ways = two_ways;
+    m.per_sample = 0.1;
+    auto o = options();
+    o.cells = {{Collective::all_reduce, 1 << 20}};
+    for (const double budget : {0.5, 2.0, 3.5}) {
+      o.budget_seconds = budget;
+      const double start = m.clock;
+      const auto result = search(m, o, hooks(m));
+      EXPECT_LT(m.clock - start, 1.1 * budget + 0.2);
+      EXPECT_TRUE(result.out_of_time || budget == 3.5);
+      EXPECT_EQ(result.left.size() + result.cells.size(), 1u);
+      for (const auto& cell : result.cells) {
+        EXPECT_EQ(cell.failed, "");
+        for (const auto& c : cell.levels) EXPECT_GE(std::min(c.standard.size(), c.tuned.size()), 7u);
+      }
+    }
+  }
+}
+
+TEST(Search, AStopWaitsForNothing) {
+  Model m(std::vector<Level>{{}, {32}});
+  m.two_ways = true;
+  int asked = 0;
+  auto h = hooks(m);
+  for (const int samples : {1, 40, 100, 150}) {
+    m.samples = 0;
+    h.stop = [&] { return asked = m.samples, m.samples >= samples; };
+    auto o = options();
+    o.cells = {{Collective::all_reduce, 1 << 20}};
+    const auto result = search(m, o, h);
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_FALSE(result.out_of_time);
+    EXPECT_EQ(m.samples, samples);
+  }
 }
 
 TEST(Search, AFailingCellDoesNotEndIt) {
