@@ -26,6 +26,7 @@ struct RunOptions {
   std::string report_file;
   std::string tuned;  // table for the tuner plugin; "" none
   bool profiled = false;
+  std::string sysroot;
   std::vector<std::string> keep, command;
   bool dry_run = false, per_gpu = false, no_env = false;
 };
@@ -110,15 +111,18 @@ void join(Start& start, const model::Binding& binding, bool first) {
 }
 
 // The plugins' variables, and what their table sets: they win over the plan's.
-Result<bool> add_plugins(const RunOptions& options, const std::optional<launch::Rank>& rank, Start& out) {
+Result<bool> add_plugins(const RunOptions& options, const Planned& planned,
+                         const std::optional<launch::Rank>& rank, Start& out) {
   std::vector<launch::EnvironmentChange> added;
+  const PluginJob job{rank,           options.command, options.keep, planned.settings, options.sysroot,
+                      options.dry_run};
   if (!options.tuned.empty()) {
-    auto changes = tuned_changes(options.tuned, rank, out.notes);
+    auto changes = tuned_changes(options.tuned, job, out.notes);
     if (!changes) return tl::unexpected(changes.error());
     added = std::move(*changes);
   }
   if (options.profiled) {
-    auto changes = profiled_changes();
+    auto changes = profiled_changes(job, out.notes);
     if (!changes) return tl::unexpected(changes.error());
     added.insert(added.end(), changes->begin(), changes->end());
   }
@@ -136,17 +140,21 @@ Result<Start> start_of(const RunOptions& options, const Planned& planned, std::o
       launch::visible_gpus(launch::process_environment(), launch::known_gpus(planned.input.machine));
   if (!visible) return tl::unexpected(visible.error());
   out.changes = changes_of(options, planned, *visible, out.notes);
-  if (auto added = add_plugins(options, rank, out); !added) return tl::unexpected(added.error());
+  if (auto added = add_plugins(options, planned, rank, out); !added) return tl::unexpected(added.error());
   std::vector<std::size_t> gpus = visible->gpus;
-  if (rank) {
+  // Where jobs are submitted there is none, but the variables can be looked at.
+  const bool variables = options.dry_run && !options.tuned.empty();
+  if (rank && !(gpus.empty() && variables)) {
     const auto gpu = launch::gpu_of_rank(*rank, *visible);
     if (!gpu) return tl::unexpected(gpu.error());
     gpus = {*gpu};
   }
-  if (gpus.empty())
-    return fail(
-        Errc::not_found, "{}",
-        visible->from.empty() ? "no GPU was found on this machine" : visible->from + " leaves no GPU");
+  if (gpus.empty()) {
+    const auto why =
+        visible->from.empty() ? "no GPU was found on this machine" : visible->from + " leaves no GPU";
+    if (!variables) return fail(Errc::not_found, "{}", why);
+    out.notes.push_back(why);
+  }
   for (std::size_t i = 0; i < gpus.size(); ++i)
     if (const auto* binding = binding_of(planned, gpus[i])) join(out, *binding, i == 0);
   out.rank = std::move(rank);
@@ -211,15 +219,43 @@ std::vector<std::string> nics_of(const Start& start) {
   return out;
 }
 
-std::string line_of(const Start& start) {
-  std::string out = fmt::format("{}: {}, CPUs {}, memory {}", rank_text(start), gpus_text(start),
+std::string place_text(const Start& start) {
+  std::string out = fmt::format("{}: {}, CPUs {}, memory {}", rank_text(start),
+                                start.bindings.empty() ? "no GPU" : gpus_text(start),
                                 start.cpus.empty() ? "all" : start.cpus.to_list(), start.memory);
   if (const auto nics = nics_of(start); !nics.empty()) out += fmt::format(", NICs {}", fmt::join(nics, ","));
+  return out;
+}
+
+std::string line_of(const Start& start) {
+  auto out = place_text(start);
   for (const auto& change : start.changes)
     out += change.value ? fmt::format("; {}={}", change.name, *change.value)
                         : fmt::format("; {} unset", change.name);
   for (const auto& note : start.notes) out += "; " + note;
   return printable(out);
+}
+
+// A value as a shell reads it back.
+std::string quoted(const std::string& value) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("_./:,=+@%^-", c);
+  };
+  if (!value.empty() && value.find('\0') == std::string::npos && std::ranges::all_of(value, plain))
+    return value;
+  std::string out = "'";
+  for (const char c : value) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// The variables as lines for a shell, the rest as comments.
+std::string shell_text(const Start& start) {
+  auto out = "# " + printable(place_text(start)) + "\n";
+  for (const auto& note : start.notes) out += "# " + printable(note) + "\n";
+  for (const auto& change : start.changes)
+    out += change.value ? fmt::format("export {}={}\n", change.name, quoted(*change.value))
+                        : fmt::format("unset {}\n", change.name);
+  return out;
 }
 
 std::string report_json(const Start& start, const std::vector<std::string>& command,
@@ -279,7 +315,7 @@ int become(const RunOptions& options, const Globals& globals, Start start,
         !written)
       return report(written.error());
   if (options.dry_run)
-    return write_result(globals, globals.json ? report_json(start, command, options) : line_of(start) + "\n");
+    return write_result(globals, globals.json ? report_json(start, command, options) : shell_text(start));
   if (!globals.quiet) fmt::print(stderr, "topotune: {}\n", line_of(start));
   return report(launch::replace_by(command));
 }
@@ -323,7 +359,7 @@ int run_per_gpu(const RunOptions& options, const Globals& globals, const Planned
     std::string out;
     for (auto& start : starts) {
       if (const auto bound = bind(options, start); !bound) return report(bound.error());
-      out += globals.json ? report_json(start, command, options) : line_of(start) + "\n";
+      out += globals.json ? report_json(start, command, options) : shell_text(start);
     }
     return write_result(globals, out);
   }
@@ -372,11 +408,14 @@ void add_run(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--topology", options->topology,
                    "plan for the machine of this input instead of reading this one")
       ->type_name("INPUT");
-  verb->add_option("--tuned", options->tuned, "NCCL follows this table of `topotune tune`")
-      ->type_name("TABLE");
-  verb->add_flag("--profiled", options->profiled, "NCCL's collectives are recorded in /dev/shm");
+  auto* tuned = verb->add_option("--tuned", options->tuned, "NCCL follows this table of `topotune tune`")
+                    ->type_name("TABLE");
+  auto* profiled =
+      verb->add_flag("--profiled", options->profiled, "NCCL's collectives are recorded in /dev/shm");
   verb->add_option("--keep", options->keep, "leave this variable as it is (repeatable)")->type_name("NAME");
-  verb->add_flag("--no-env", options->no_env, "bind only; change no variable");
+  verb->add_flag("--no-env", options->no_env, "bind only; change no variable")
+      ->excludes(tuned)
+      ->excludes(profiled);
   verb->footer(
       "The rank comes from Open MPI, MPICH, Slurm, Flux or torchrun; without one, the command gets the CPUs "
       "of all visible GPUs.\n"
@@ -389,7 +428,10 @@ void add_run(CLI::App& app, Globals& globals, int& status) {
       "  topotune run --per-gpu -- python train.py\n"
       "  topotune run --per-gpu --dry-run\n"
       "  torchrun --nproc-per-node=8 --no-python topotune run --tuned node.table -- python train.py");
-  verb->callback([options, &globals, &status] { status = run(*options, globals); });
+  verb->callback([options, &globals, &status] {
+    options->sysroot = globals.sysroot;
+    status = run(*options, globals);
+  });
 }
 
 }  // namespace topotune::cli

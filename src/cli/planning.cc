@@ -308,7 +308,7 @@ Result<Planned> plan_input(const PlanRequest& request, Input input, plan::Job jo
   situation.measured = std::move(*measured);
   auto made = plan::make_plan(situation);
   if (!made) return about(input.name, made.error());
-  return Planned{std::move(input), std::move(job), std::move(*made)};
+  return Planned{std::move(input), std::move(job), std::move(*made), std::move(situation.settings)};
 }
 
 }  // namespace topotune::cli

@@ -19,7 +19,8 @@ struct PlanRequest {
   std::vector<std::string> env_files;  // configuration texts of the job
   std::vector<std::string> measured;   // files and folders of measurements of this machine
   bool any_cpus = false;
-  bool is_rank = false;  // this process becomes the job: its variables count, whatever the machine is read from
+  bool is_rank =
+      false;  // this process becomes the job: its variables count, whatever the machine is read from
 };
 
 // Adds --job, --set, --env-file and --any-cpus to a verb.
@@ -32,6 +33,7 @@ struct Planned {
   Input input;
   plan::Job job;
   model::Plan plan;
+  std::vector<plan::Setting> settings;  // of the environment and of files, as far as they were read
 };
 
 // Reads the input, diagnoses it together with the job's configuration, and plans.

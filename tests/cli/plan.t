@@ -123,7 +123,9 @@ EXPECT: fails    numa-balancing-off: 1; expected /proc/sys/kernel/numa_balancing
 NAME: run says what it would do
 RUN: python3 "$DATA/launch/fake_node.py" node; LOCAL_RANK=0 RANK=0 LOCAL_WORLD_SIZE=4 WORLD_SIZE=4 NCCL_P2P_DISABLE=1 topotune --sysroot node run --dry-run -- train
 EXPECT: rank 0 of 4, local rank 0 (torchrun): GPU0 0000:13:00.0, CPUs
-EXPECT: memory node 0 (preferred), NICs mlx5_0; NCCL_P2P_DISABLE unset; CUDA_DEVICE_ORDER=PCI_BUS_ID
+EXPECT: memory node 0 (preferred), NICs mlx5_0
+EXPECT: unset NCCL_P2P_DISABLE
+EXPECT: export CUDA_DEVICE_ORDER=PCI_BUS_ID
 
 NAME: run plans for a recorded machine
 RUN: topotune run --topology "$DATA/machines/guest.capture" --per-gpu --dry-run

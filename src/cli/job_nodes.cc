@@ -1,0 +1,90 @@
+#include "cli/job_nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace topotune::cli {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string name_of(const std::string& program) { return program.substr(program.rfind('/') + 1); }
+
+template <std::size_t N>
+bool one_of(std::string_view word, const std::array<std::string_view, N>& list) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+// By a scheduler's own number of nodes.
+std::optional<bool> several_by(const launch::Environment& environment, const char* name) {
+  const auto nodes = parse_int<int>(environment(name).value_or(""));
+  return nodes ? std::optional(*nodes > 1) : std::nullopt;
+}
+
+// The first --nnodes, in torchrun's words or as its variable; "1:1" is one node, too.
+std::optional<bool> several_of_torchrun(const Words& words, const launch::Environment& environment) {
+  std::string nodes = environment("PET_NNODES").value_or("1");
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--standalone") return false;
+    if (words[i].starts_with("--nnodes=")) return words[i] != "--nnodes=1" && words[i] != "--nnodes=1:1";
+    if (words[i] == "--nnodes" && i + 1 < words.size()) return words[i + 1] != "1" && words[i + 1] != "1:1";
+  }
+  return nodes != "1" && nodes != "1:1";
+}
+
+// srun's own words end at the first that is neither an option nor the number of one.
+std::optional<bool> several_of_srun(const Words& words, const launch::Environment& environment) {
+  constexpr std::array<std::string_view, 6> kCounts{
+      "-n", "--ntasks", "-c", "--cpus-per-task", "--ntasks-per-node", "-G"};
+  for (std::size_t i = 1; i < words.size() && words[i].starts_with("-"); ++i) {
+    const auto& w = words[i];
+    if (w == "-N" || w == "--nodes")
+      return i + 1 < words.size() && words[i + 1] == "1" ? std::optional(false) : std::nullopt;
+    if (w.starts_with("-N") || w.starts_with("--nodes="))
+      return w == "-N1" || w == "--nodes=1" ? std::optional(false) : std::nullopt;
+    if (one_of(w, kCounts)) ++i;
+  }
+  return several_by(environment, "SLURM_JOB_NUM_NODES");
+}
+
+// Whatever names hosts, in words or by a scheduler, is not looked into.
+std::optional<bool> several_of_mpirun(const Words& words, const launch::Environment& environment) {
+  for (const char* name : {"PBS_NODEFILE", "PE_HOSTFILE", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_DJOB_HOSTFILE",
+                           "COBALT_NODEFILE", "OAR_NODEFILE", "FLUX_URI", "HYDRA_HOST_FILE",
+                           "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
+    if (environment(name)) return std::nullopt;
+  if (environment("SLURM_JOB_ID")) return several_by(environment, "SLURM_JOB_NUM_NODES");
+  constexpr std::array<std::string_view, 5> kShort{"-H", "-f", "-rf", "-app", "-configfile"};
+  for (const auto& w : words)
+    if (one_of(w, kShort) || w.find("host") != std::string::npos || w.find("machine") != std::string::npos ||
+        w.find("rankfile") != std::string::npos)
+      return std::nullopt;
+  return false;
+}
+
+}  // namespace
+
+JobNodes nodes_of(const std::optional<launch::Rank>& rank, const Words& command,
+                  const launch::Environment& environment) {
+  constexpr std::array<std::string_view, 6> kMpirun{"mpirun",  "mpiexec", "mpiexec.hydra",
+                                                    "orterun", "prterun", "mpirun_rsh"};
+  if (rank) {
+    if (rank->size && rank->local_size) return {*rank->size > *rank->local_size, {}};
+    return {rank->launcher == "Flux" ? several_by(environment, "FLUX_JOB_NNODES") : std::nullopt, {}};
+  }
+  if (command.empty()) return {};
+  const auto name = name_of(command.front());
+  const bool module = name.starts_with("python") && command.size() > 2 && command[1] == "-m" &&
+                      (command[2] == "torch.distributed.run" || command[2] == "torch.distributed.launch");
+  if (name == "torchrun" || module) return {several_of_torchrun(command, environment), {}};
+  if (name == "srun") return {several_of_srun(command, environment), {}};
+  if (!one_of(name, kMpirun)) return {};
+  const auto several = several_of_mpirun(command, environment);
+  return {several, several.value_or(true) ? name : ""};
+}
+
+}  // namespace topotune::cli
