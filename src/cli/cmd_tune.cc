@@ -399,7 +399,20 @@ class Run {
   int ended(const TuneMachine& m, int status) const {
     if (status != kOk) return status;
     if (m.crew->lost()) return report(*m.crew->lost()), kError;
-    return status_of(run_, "warn");
+    const int verdict = status_of(run_, "warn");
+    const auto noisy =
+        std::ranges::find(run_.results, model::MeasureStatus::noisy, &model::Measurement::status);
+    if (verdict == kUnknown)
+      return report(
+          Error{Errc::unsupported,
+                "tune: no result is sure" + (noisy == run_.results.end()
+                                                 ? std::string()
+                                                 : fmt::format(": {}: {}", noisy->name, noisy->why)),
+                {},
+                {},
+                {},
+                "more --pairs or --budget, on GPUs and CPUs that do nothing else"});
+    return verdict;
   }
 
   // The table as a job would use it, beside a communicator that knows nothing of it.

@@ -8,7 +8,7 @@ EXPECT: "default_choice":"Ring/LL"
 EXPECT: end
 
 NAME: a table from what a job did
-RUN: TOPOTUNE_PROFILER_DIR=$TMP topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 12K --pairs 5 -q; topotune tune --sm-budget 24 --from $(ls $TMP/*.ttprof | head -n 1) --mode stream --budget 5 --json -o $TMP/t.json; grep -o '"bytes":12288' $TMP/t.json | head -n 1
+RUN: TOPOTUNE_PROFILER_DIR=$TMP topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 12K --pairs 5 -q; topotune tune --sm-budget 24 --from $TMP/*.ttprof --mode stream --budget 5 --json -o $TMP/t.json; grep -o '"bytes":12288' $TMP/t.json | head -n 1
 EXPECT: "bytes":12288
 
 NAME: what a job did before its newest events counts: three all-reduces of 8 KiB
@@ -86,6 +86,11 @@ NAME: no word of sizes that were not measured
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 2.28.9\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune tune --check $TMP/t --collectives all_reduce --sizes 1K --mode stream --pairs 6; true
 EXPECT: of 1 cells faster by 5 %
 NOT: all_reduce from 4M
+
+NAME: where no result is sure one line says so
+RUN: for i in 1 2 3; do TOPOTUNE_PROFILER_DIR=$TMP topotune tune --overhead "$(dirname $(readlink -f $(command -v topotune)))/libnccl-profiler-topotune.so" --collectives all_reduce --sizes 1K --pairs 5 -q 2>$TMP/e || grep -c 'no result is sure' $TMP/e || echo silent; done
+EXPECT: all_reduce
+NOT: silent
 
 # Several processes: rank 1 behind, rank 0 in front.
 
