@@ -25,13 +25,13 @@ std::optional<bool> several_by(const launch::Environment& environment, const cha
   return nodes ? std::optional(*nodes > 1) : std::nullopt;
 }
 
-// The first --nnodes, in torchrun's words or as its variable; "1:1" is one node, too.
-std::optional<bool> several_of_torchrun(const Words& words, const launch::Environment& environment) {
-  std::string nodes = environment("PET_NNODES").value_or("1");
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--standalone") return false;
-    if (words[i].starts_with("--nnodes=")) return words[i] != "--nnodes=1" && words[i] != "--nnodes=1:1";
-    if (words[i] == "--nnodes" && i + 1 < words.size()) return words[i + 1] != "1" && words[i + 1] != "1:1";
+// The first --nnodes (or a shorter form of it) in torchrun's words, or its variable; "1:1" is one node, too.
+bool several_of_torchrun(const Words& words, const launch::Environment& environment) {
+  auto nodes = environment("PET_NNODES").value_or("1");
+  const auto at = std::ranges::find_if(words, [](const auto& w) { return w.starts_with("--nn"); });
+  if (at != words.end()) {
+    const auto equals = at->find('=');
+    nodes = equals != std::string::npos ? at->substr(equals + 1) : at + 1 != words.end() ? at[1] : "";
   }
   return nodes != "1" && nodes != "1:1";
 }
