@@ -149,9 +149,9 @@ TEST(Trials, AStopWaitsForNothing) {
   std::vector<Trial> trials(5);
   for (auto& t : trials) t.cell = kCell;
   auto h = m.hooks();
-  h.stop = [&] { return m.clock > 0.1; };
+  h.stop = [&] { return m.clock > 0.09; };
   ASSERT_TRUE(run_trials(m, trials, {}, h));
-  EXPECT_LT(m.clock, 0.1 + 2 * m.per_sample);
+  EXPECT_LT(m.clock, 0.09 + 2 * m.per_sample);
 }
 
 TEST(Trials, WhatIsSettledIsMeasuredNoMore) {
