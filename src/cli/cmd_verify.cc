@@ -258,8 +258,7 @@ void add_verify(CLI::App& app, Globals& globals, int& status) {
   add_job_options(*verb, options->request);
   add_root_option(*verb, options->root);
   verb->add_option("--pid", options->pids, "a running rank, PID or PID=GPU (repeatable)")->type_name("PID");
-  verb->add_option("--log", options->logs,
-                   "an NCCL log of the job (NCCL_DEBUG=INFO), plain, gzip or zstd")
+  verb->add_option("--log", options->logs, "an NCCL log of the job (NCCL_DEBUG=INFO), plain, gzip or zstd")
       ->type_name("FILE");
   verb->add_option("--tuned", options->table, "with --log: this tuning table is in use by all its ranks")
       ->type_name("TABLE");

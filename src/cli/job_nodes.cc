@@ -36,6 +36,14 @@ bool several_of_torchrun(const Words& words, const launch::Environment& environm
   return nodes != "1" && nodes != "1:1";
 }
 
+// A program that was started without a launcher is the whole job, unless a scheduler has several nodes for
+// it.
+std::optional<bool> several_of_python(const launch::Environment& environment) {
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "FLUX_JOB_NNODES"})
+    if (const auto several = several_by(environment, name); several.value_or(false)) return std::nullopt;
+  return false;
+}
+
 // srun's own words end at the first that is neither an option nor the number of one.
 std::optional<bool> several_of_srun(const Words& words, const launch::Environment& environment) {
   constexpr std::array<std::string_view, 6> kCounts{
@@ -81,6 +89,8 @@ JobNodes nodes_of(const std::optional<launch::Rank>& rank, const Words& command,
   const bool module = name.starts_with("python") && command.size() > 2 && command[1] == "-m" &&
                       (command[2] == "torch.distributed.run" || command[2] == "torch.distributed.launch");
   if (name == "torchrun" || module) return {several_of_torchrun(command, environment), {}};
+  if (name.starts_with("python") && command.size() > 1 && !command[1].starts_with("-"))
+    return {several_of_python(environment), {}};
   if (name == "srun") return {several_of_srun(command, environment), {}};
   if (!one_of(name, kMpirun)) return {};
   const auto several = several_of_mpirun(command, environment);

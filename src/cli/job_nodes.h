@@ -15,7 +15,7 @@ struct JobNodes {
 };
 // From the launcher of this rank; without a rank from the command, where that is a launcher which stays on
 // one node: torchrun with --nnodes 1 (or none), srun -N1, mpirun without a list of hosts outside of a
-// scheduler.
+// scheduler; or Python with a script, where no scheduler has several nodes.
 JobNodes nodes_of(const std::optional<launch::Rank>& rank, const std::vector<std::string>& command,
                   const launch::Environment& environment);
 

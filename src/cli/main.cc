@@ -29,16 +29,25 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_option("-o,--output", globals.output, "write the result to FILE")->type_name("FILE");
   app.add_flag("-q,--quiet", globals.quiet, "say nothing on stderr but errors");
   app.add_flag("-v,--verbose", globals.verbose, "say more");
-  app.add_option("--color", globals.color, "colours")->check(CLI::IsMember({"auto", "always", "never"}))->type_name("WHEN");
-  app.add_option("--lang", globals.lang, "language of titles, impact and remedy")->check(CLI::IsMember({"en", "zh"}))->type_name("en|zh");
-  app.add_option("--kind", globals.kind, "what the input is, when its content is not to decide")->type_name("KIND");
-  app.add_option("--sysroot", globals.sysroot, "folder that stands for / (a recorded machine)")->type_name("DIR");
-  app.add_option("--nccl-version", globals.nccl_version, "NCCL version where no file tells it")->type_name("V");
+  app.add_option("--color", globals.color, "colours")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
+  app.add_option("--lang", globals.lang, "language of titles, impact and remedy")
+      ->check(CLI::IsMember({"en", "zh"}))
+      ->type_name("en|zh");
+  app.add_option("--kind", globals.kind, "what the input is, when its content is not to decide")
+      ->type_name("KIND");
+  app.add_option("--sysroot", globals.sysroot, "folder that stands for / (a recorded machine)")
+      ->type_name("DIR");
+  app.add_option("--nccl-version", globals.nccl_version, "NCCL version where no file tells it")
+      ->type_name("V");
   app.add_option("--ucx-version", globals.ucx_version, "UCX version where no file tells it")->type_name("V");
-  app.add_option("--driver-version", globals.driver_version, "NVIDIA driver version where no file tells it")->type_name("V");
+  app.add_option("--driver-version", globals.driver_version, "NVIDIA driver version where no file tells it")
+      ->type_name("V");
 }
 
-// Only the verb that comes first, where one does: to describe the options of all takes longer than to show a topology.
+// Only the verb that comes first, where one does: to describe the options of all takes longer than to show a
+// topology.
 void add_verbs(CLI::App& app, Globals& globals, int& status, std::string_view first) {
   const auto* const one = std::ranges::find(kVerbs, first, &Verb::name);
   if (one != std::end(kVerbs)) return one->add(app, globals, status);
@@ -49,9 +58,13 @@ void add_verbs(CLI::App& app, Globals& globals, int& status, std::string_view fi
 void check_options(CLI::App& app) {
   constexpr std::array<std::string_view, 5> kFiles{"FILE", "TABLE", "INPUT", "PLUGIN", "A B"};
   constexpr std::array<std::string_view, 3> kNumbers{"S", "SECONDS", "PCT"};
-  const CLI::Validator named([](const std::string& value) { return value.empty() ? "names no file" : ""; }, "");
+  const CLI::Validator named([](const std::string& value) { return value.empty() ? "names no file" : ""; },
+                             "");
   const CLI::Validator number(
-      [](const std::string& value) { return parse_double(value) ? "" : "'" + printable(value) + "' is no number"; }, "");
+      [](const std::string& value) {
+        return parse_double(value) ? "" : "'" + printable(value) + "' is no number";
+      },
+      "");
   for (auto* option : app.get_options()) {
     const auto described = option->get_type_name();  // "S:FLOAT in [1 - 86400]"
     const auto type = std::string_view(described).substr(0, described.find(':'));
@@ -86,7 +99,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     if (const auto verb = unknown_verb(app, argc, argv); !verb.empty()) {
-      std::fprintf(stderr, "topotune: there is no verb '%s'\nhint: topotune --help lists them\n", verb.c_str());
+      std::fprintf(stderr, "topotune: there is no verb '%s'\nhint: topotune --help lists them\n",
+                   verb.c_str());
       return kUsage;
     }
     std::fprintf(stderr, "topotune: %s\nhint: topotune --help\n", e.what());

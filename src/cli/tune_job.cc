@@ -80,12 +80,12 @@ Result<model::NcclLog> read_job(const std::vector<std::string>& files) {
   parse::NcclLogParser parser;
   for (const auto& name : files) {
     parser.begin_file(name);
-    bool first = true, profile = false;
+    bool first = true, packed = false;  // a profile all the same
     const auto read = host::read_stream(name, [&](std::string_view piece) {
-      profile = profile || (std::exchange(first, false) && parse::is_nccl_profile(piece));
-      if (!profile) parser.feed(piece);
+      packed = packed || (std::exchange(first, false) && parse::is_nccl_profile(piece));
+      if (!packed) parser.feed(piece);
     });
-    if (profile) return tl::unexpected(not_so(name));
+    if (packed) return tl::unexpected(not_so(name));
     if (!read) return tl::unexpected(read.error());  // names it
   }
   return parser.finish();

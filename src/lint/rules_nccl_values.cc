@@ -393,7 +393,8 @@ void channels_cross(Context& context) {
   found.finding.severity = Severity::warn;
   found.finding.title = fmt::format("NCCL_MIN_CTAS={} is larger than NCCL_MAX_CTAS={}", *low, *high);
   found.finding.impact = fmt::format("NCCL takes {} for both", *high);
-  found.finding.evidence.push_back({fmt::format("{}:{}", context.input.name, most->at.line), fmt::format("NCCL_MAX_CTAS={}", *high)});
+  found.finding.evidence.push_back(
+      {fmt::format("{}:{}", context.input.name, most->at.line), fmt::format("NCCL_MAX_CTAS={}", *high)});
 }
 
 bool binds(const parse::Command& command) {

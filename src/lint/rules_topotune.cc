@@ -156,7 +156,8 @@ void check_topotune(Context& context) {
   }
   const auto* table = context.last("TOPOTUNE_TUNER_TABLE");
   if (table != nullptr) relative_table(context, *table);
-  if (table != nullptr && named_plugin(context) != nullptr && !run_sets_it(context)) several_nodes(context, *table);
+  if (table != nullptr && named_plugin(context) != nullptr && !run_sets_it(context))
+    several_nodes(context, *table);
 }
 
 void check_tables(std::vector<Context>& contexts) {

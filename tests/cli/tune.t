@@ -87,7 +87,7 @@ STDERR: the table was measured on x, this machine has no GPU that can be read: t
 STDERR: NCCL_MIN_CTAS=32, NCCL_MAX_CTAS=32 left out
 
 NAME: where the number of nodes is not known, no thread blocks are set
-RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- python train.py; FLUX_TASK_LOCAL_ID=0 FLUX_TASK_RANK=0 FLUX_JOB_SIZE=4 TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- srun --nodes 4 x; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- torchrun --nnodes 2 x; PET_NNODES=1:2 TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- torchrun x
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- ./train.sh; FLUX_TASK_LOCAL_ID=0 FLUX_TASK_RANK=0 FLUX_JOB_SIZE=4 TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- srun --nodes 4 x; TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- torchrun --nnodes 2 x; PET_NNODES=1:2 TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- torchrun x
 EXPECT: left out: the number of nodes is not known; put `topotune run --tuned` behind the launcher, or set TOPOTUNE_TUNER_HASH=
 NOT: export NCCL_M
 
@@ -98,8 +98,8 @@ EXPECT: export TOPOTUNE_TUNER_HASH=node:
 NOT: export NCCL_M
 
 NAME: launchers that stay on one node
-RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; for c in "torchrun --nproc-per-node 2 x" "torchrun --nnodes=1 x" "python3 -m torch.distributed.run --standalone x" "srun -N1 x" "srun -n 8 --nodes=1 x" "mpirun -np 8 x"; do env -u SLURM_JOB_ID TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- $c | grep -c "^export NCCL_M.*_CTAS=32"; done | tr "\n" " "
-EXPECT: 2 2 2 2 2 2
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; for c in "torchrun --nproc-per-node 2 x" "torchrun --nnodes=1 x" "python3 -m torch.distributed.run --standalone x" "srun -N1 x" "srun -n 8 --nodes=1 x" "mpirun -np 8 x" "python train.py"; do env -u SLURM_JOB_ID TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- $c | grep -c "^export NCCL_M.*_CTAS=32"; done | tr "\n" " "
+EXPECT: 2 2 2 2 2 2 2
 
 NAME: the hash of the whole job is enough
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; export TOPOTUNE_TUNER_HASH=$(TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true | sed -n 's/.*HASH=node:\([0-9a-f]*\).*/\1/p'); TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- srun --nodes 4 x

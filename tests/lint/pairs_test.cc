@@ -27,7 +27,8 @@ constexpr Pair kPairs[] = {
      "#!/bin/sh\nexport CUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES=0 numactl --cpunodebind=0 python "
      "t.py\n"},
     {"NCCL27", "a.env", "NCCL_MAX_NCHANNELS=4\n", "NCCL_MAX_NCHANNELS=16\n"},
-    {"NCCL34", "nccl.conf", "TOPOTUNE_TUNER_TABEL=/opt/node.table\n", "TOPOTUNE_TUNER_TABLE=/opt/node.table\n"},
+    {"NCCL34", "nccl.conf", "TOPOTUNE_TUNER_TABEL=/opt/node.table\n",
+     "TOPOTUNE_TUNER_TABLE=/opt/node.table\n"},
     {"NCCL35", "a.env", "TOPOTUNE_TUNER_TABLE=node.table\n", "TOPOTUNE_TUNER_TABLE=$HOME/node.table\n"},
     {"NCCL29", "run.sh", "#!/bin/sh\nexport NCCL_IGNORE_CPU_AFFINITY=1\nnumactl --cpunodebind=0 ./train\n",
      "#!/bin/sh\nexport NCCL_IGNORE_CPU_AFFINITY=1\n./train\n"},
