@@ -86,7 +86,7 @@ tune() {
   coll=(bench coll 0 all_reduce -b 16K -e 4M -f 16 --time 0.05 --limit 20 --fail-on error)
   NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING NCCL_DEBUG_FILE=/tmp/nccl.%p.log job "$run --tuned $out/cluster.table -- $tt" "$run --tuned $out/cluster.table -- $tt"
   cat /tmp/nccl.*.log >"$out/tuned.log"
-  clock "$tt" verify --log "$out/tuned.log"
+  clock "$tt" verify --log "$out/tuned.log" --tuned "$out/cluster.table"
   unset TOPOTUNE_TUNER_HASH
   [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || echo quit | nvidia-cuda-mps-control >>"$log" 2>&1
 }
