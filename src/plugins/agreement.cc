@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 
 namespace topotune::plugins {
 
@@ -60,131 +58,92 @@ bool may_write(std::size_t bytes) {
 
 }  // namespace
 
-struct Agreement::Members {
-  std::mutex mutex;
-  Agreement* first = nullptr;
-
-  Members() {
-    ::pthread_atfork([] { members.mutex.lock(); }, [] { members.mutex.unlock(); },
-                     [] {
-                       for (auto* a = members.first; a != nullptr; a = a->next_) a->let_go(), a->unmap();
-                       members.mutex.unlock();
-                     });
+void Agreement::leave() {
+  if (shared_ == nullptr) return;
+  if (process_ == ::getpid()) {
+    end_as(kVoid);
+    ::munmap(shared_, sizeof(Shared));
+    remove_file(false);  // the last one takes it along
   }
-  void add(Agreement* a) {
-    const std::lock_guard hold(mutex);
-    a->next_ = first, first = a;
-  }
-  void remove(const Agreement* a) {
-    const std::lock_guard hold(mutex);
-    for (auto** at = &first; *at != nullptr; at = &(*at)->next_)
-      if (*at == a) return void(*at = a->next_);
-  }
-  // What another one coming in means for those that are in already: where all came, the lock is of no more
-  // use; where the same GPU had the same name before, that was another attempt.
-  void make_way(const Agreement& coming) {
-    const std::lock_guard hold(mutex);
-    for (auto* a = first; a != nullptr; a = a->next_) {
-      if (a == &coming || a->shared_ == nullptr) continue;
-      if (coming.device_ >= 0 && a->device_ == coming.device_ && a->path_ == coming.path_) a->end_as(kVoid);
-      if (a->is_complete()) a->let_go();
-    }
-  }
-};
-Agreement::Members Agreement::members;
-
-Agreement::~Agreement() {
-  members.remove(this);
-  leave();
-}
-
-void Agreement::let_go() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
-void Agreement::unmap() {
-  if (shared_ != nullptr) ::munmap(shared_, sizeof(Shared));
   shared_ = nullptr;
 }
 
-void Agreement::leave() {
-  if (shared_ != nullptr) end_as(kVoid);
-  unmap();
-  // The last one that leaves takes the file along, where not all came.
+// Our file, if it is still there under its name, which changes under its lock alone.
+void Agreement::remove_file(bool held_by_others) const {
+  const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   struct stat status {};
-  if (fd_ >= 0 && lock(fd_) && ::flock(fd_, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd_, &status) == 0 &&
+  if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_ino == file_ && lock(fd) &&
+      (held_by_others || ::flock(fd, LOCK_EX | LOCK_NB) == 0) && ::fstat(fd, &status) == 0 &&
       status.st_nlink > 0)
     ::unlink(path_.c_str());
-  let_go();
+  if (fd >= 0) ::close(fd);
 }
 
-bool Agreement::refuse(std::string& wrong, const std::string& why) {
-  wrong = why;
-  let_go();
-  return false;
-}
-
-// True: this file is the one; false: it was unlinked meanwhile, or is of another attempt, or `wrong` says
-// why.
-bool Agreement::take(std::string& wrong) {
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+// The file is `fd`; again: it was unlinked meanwhile, or is of another attempt; no: `wrong` says why.
+Agreement::Taken Agreement::take(int fd, std::string& wrong) {
+  const auto refuse = [&](const std::string& why) { return wrong = why, Taken::no; };
   struct stat status {};
-  if (fd_ < 0) return refuse(wrong, reason(path_));
-  if (::fstat(fd_, &status) != 0 || !ours(status)) return refuse(wrong, path_ + ": not this user's file");
-  if (!lock(fd_)) return refuse(wrong, reason(path_));
-  if (::fstat(fd_, &status) != 0 || status.st_nlink == 0) return false;
-  const bool first = first_in(fd_), empty = status.st_size == 0;
-  if (first && !empty) return ::unlink(path_.c_str()), false;  // left behind
+  if (::fstat(fd, &status) != 0 || !ours(status)) return refuse(path_ + ": not this user's file");
+  if (!lock(fd)) return refuse(reason(path_));
+  if (::fstat(fd, &status) != 0 || status.st_nlink == 0) return Taken::again;
+  const bool first = first_in(fd), empty = status.st_size == 0;
+  if (first && !empty) return ::unlink(path_.c_str()), Taken::again;  // left behind
   if (first) {
-    errno = ::posix_fallocate(fd_, 0, sizeof(Shared));
-    if (errno != 0) return refuse(wrong, reason(path_));
+    errno = ::posix_fallocate(fd, 0, sizeof(Shared));
+    if (errno != 0) return refuse(reason(path_));
   } else if (status.st_size != sizeof(Shared)) {
-    return refuse(wrong, path_ + ": somebody holds it who is no rank");
+    return refuse(path_ + ": somebody holds it who is no rank");
   }
-  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (memory == MAP_FAILED) return refuse(wrong, reason(path_));
-  shared_ = static_cast<Shared*>(memory);  // zero at first: the kernel gives zeroes
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return refuse(reason(path_));
+  ::madvise(memory, sizeof(Shared), MADV_DONTFORK);  // a child would keep the lock after its parent
+  shared_ = static_cast<Shared*>(memory);            // zero at first: the kernel gives zeroes
+  file_ = status.st_ino, process_ = ::getpid();
   const auto state = shared_->state.load();
   const bool same = shared_->entered == 0 || (shared_->expected == expected_ && shared_->entered < expected_);
-  if (same && (state == kOpen || state == kDifferent)) return true;
+  if (same && (state == kOpen || state == kDifferent)) return Taken::yes;
   ::unlink(path_.c_str());
-  return false;
+  end_as(kVoid);
+  ::munmap(memory, sizeof(Shared));
+  shared_ = nullptr;
+  return Taken::again;
 }
 
 std::string Agreement::enter(const std::string& folder, std::uint64_t comm_id, std::uint64_t hash,
-                             unsigned expected, int device) {
+                             unsigned expected) {
   char name[24];
   std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(comm_id));
   path_ = folder + "/" + prefix() + name;
-  expected_ = expected, device_ = device;
+  expected_ = expected;
   if (!may_write(sizeof(Shared)))
     return path_ + ": no file of " + std::to_string(sizeof(Shared)) + " bytes (ulimit -f)";
-  members.make_way(*this);
   std::string wrong;
-  for (int turn = 0; !take(wrong); ++turn) {
-    leave();
-    if (!wrong.empty()) return wrong;
-    if (turn == 100) return path_ + ": comes and goes";
+  for (int turn = 0; turn < 100; ++turn) {
+    const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return reason(path_);
+    const auto taken = take(fd, wrong);
+    if (taken == Taken::yes) {
+      const std::uint64_t mine = hash == 0 ? 1 : hash;
+      if (shared_->entered == 0) shared_->hash = mine, shared_->expected = expected;
+      if (hash == 0 || shared_->hash != mine) end_as(kDifferent);
+      ++shared_->entered;
+      unlock(fd);
+    }
+    ::close(fd);
+    if (taken == Taken::yes) return "";
+    if (taken == Taken::no) return wrong;
   }
-  const std::uint64_t mine = hash == 0 ? 1 : hash;
-  if (shared_->entered == 0) shared_->hash = mine, shared_->expected = expected;
-  if (hash == 0 || shared_->hash != mine) end_as(kDifferent);
-  if (++shared_->entered == expected) ::unlink(path_.c_str());
-  unlock(fd_);
-  members.add(this);
-  return "";
+  return path_ + ": comes and goes";
 }
 
-bool Agreement::is_complete() const { return shared_->entered.load() == expected_; }
-
-void Agreement::end_as(State state) const {
+bool Agreement::end_as(State state) const {
   std::uint32_t open = kOpen;
-  shared_->state.compare_exchange_strong(open, state);
+  return shared_->state.compare_exchange_strong(open, state);
 }
 
+// Whoever comes from now on is of another communicator.
 std::uint32_t Agreement::settle() const {
-  end_as(is_complete() ? kUsed : kMissing);
+  if (end_as(shared_->entered.load() == expected_ ? kUsed : kMissing)) remove_file(true);
   return shared_->state.load();
 }
 

@@ -5,10 +5,13 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string>
 
 #include "plugins/env_api.h"
 #include "plugins/memory.h"
@@ -28,7 +31,9 @@ struct Variable {
 // ever.
 constexpr std::size_t kMost = 8;
 Variable variables[kMost];
-std::size_t count = 0;
+std::atomic<std::size_t> count{0};
+std::string made_for;  // the NCCL that they are for
+std::mutex starting;
 
 void set(const std::string& name, const std::string& value) {
   if (count == kMost || name.size() >= sizeof(Variable::name) || value.size() >= sizeof(Variable::value))
@@ -61,15 +66,23 @@ void log_alone(int, unsigned long, const char*, int, const char* format, ...) {
 }
 
 Rc start(int major, int minor, int patch, Logger log) noexcept {
+  const std::lock_guard one(starting);
   const auto out_of_memory = [log] {
-    count = 0;
+    if (made_for.empty()) count = 0;
     if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune env: off: out of memory");
     return kSuccess;
   };
   if (!memory_is_there()) return out_of_memory();
   try {
-    if (count > 0) return kSuccess;
     const auto version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+    if (made_for == version) return kSuccess;
+    if (!made_for.empty()) {  // who asks cannot be told apart
+      count = 0;
+      if (log != nullptr)
+        log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune env: off: this process has NCCL %s and %s",
+            made_for.c_str(), version.c_str());
+      return kSuccess;
+    }
     const auto settings = TunerSettings::from_environment();
     const auto loaded = load_table(settings);
     std::string off = loaded.off.empty() ? other_nccl(loaded, settings, version) : loaded.off;
@@ -82,7 +95,9 @@ Rc start(int major, int minor, int patch, Logger log) noexcept {
     if (off.empty()) {
       for (const auto& s : loaded.table->settings) set(s.name, std::to_string(s.value));
       if (const auto tuner = tuner_beside_this(); !tuner.empty()) set("NCCL_TUNER_PLUGIN", tuner);
-      said = "table hash " + tune::hash_text(loaded.hash) + ", " + std::to_string(count) + " variables";
+      made_for = version;
+      said =
+          "table hash " + tune::hash_text(loaded.hash) + ", " + std::to_string(count.load()) + " variables";
     }
     if (log != nullptr) log(kLogInfo, kLogInit, "topotune", __LINE__, "topotune env: %s", said.c_str());
   } catch (...) {

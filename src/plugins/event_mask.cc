@@ -15,30 +15,31 @@ void EventMask::lock() {
 
 void EventMask::apply() const {
   const int value = paused() ? events_ & static_cast<int>(kKernelCh) : events_;
-  for (int* word : words_)
-    if (word != nullptr) __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  for (const auto& word : words_)
+    if (word.at != nullptr) __atomic_store_n(word.at, value, __ATOMIC_RELAXED);
+}
+
+EventMask::Word* EventMask::find(const int* word) {
+  const auto place = std::ranges::find(words_, word, &Word::at);
+  return place == std::end(words_) ? nullptr : place;
 }
 
 void EventMask::join(int* word, int events) {
   lock();
   ++members_;
   events_ |= events;
-  for (int*& place : words_) {
-    if (word == nullptr || place == word) break;
-    if (place != nullptr) continue;
-    place = word;
-    break;
-  }
+  Word* place = word == nullptr ? nullptr : find(word);
+  if (word != nullptr && place == nullptr) place = find(nullptr);
+  if (place != nullptr) place->at = word, ++place->members;
   apply();
   busy_.clear(std::memory_order_release);
 }
 
-void EventMask::leave() {
+void EventMask::leave(const int* word) {
   lock();
-  if (--members_ == 0) {
-    std::fill(std::begin(words_), std::end(words_), nullptr);
-    events_ &= static_cast<int>(kKernelCh);
-  }
+  if (auto* place = word == nullptr ? nullptr : find(word); place != nullptr && --place->members == 0)
+    place->at = nullptr;
+  if (--members_ == 0) events_ &= static_cast<int>(kKernelCh);
   busy_.clear(std::memory_order_release);
 }
 

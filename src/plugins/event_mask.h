@@ -13,8 +13,8 @@ class EventMask {
  public:
   // A communicator that wants these events. `word` is NCCL's, and stays; null: none.
   void join(int* word, int events);
-  // One that joined has ended. With the last of them NCCL may go, and its words with it.
-  void leave();
+  // One that joined with this word has ended. With the last of them that NCCL may go, and its word with it.
+  void leave(const int* word);
   // Nothing (but kernels, where they are timed) from the next operations on, or again what is wanted.
   void pause(bool paused);
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
@@ -26,7 +26,12 @@ class EventMask {
   static constexpr int kWords = 4;  // more than one: several NCCLs in one process
   std::atomic<bool> paused_{false};
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  int* words_[kWords] = {};
+  struct Word {
+    int* at = nullptr;
+    unsigned members = 0;
+  };
+  Word* find(const int* word);
+  Word words_[kWords];
   int events_ = 0;
   unsigned members_ = 0;
 };

@@ -191,6 +191,8 @@ void Profile::forget() {
 // The memory stays: events of proxy threads may still come in, but no new ones.
 bool Profile::close() {
   auto* h = header();
+  if (h->pid != static_cast<std::uint64_t>(::getpid()))
+    return false;  // a child of fork(): it is its parent's
   if (h->closed.exchange(1, std::memory_order_relaxed) != 0) return false;
   const auto used = std::min<std::uint64_t>(h->next.load(std::memory_order_relaxed), h->records);
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

@@ -25,6 +25,7 @@ Profile profiles[kMostProfiles];  // mapped a while longer than open: handles co
 Places<kMostProfiles> places;
 pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER;
 EventMask event_mask;
+const int* mask_words[kMostProfiles];  // of each one's NCCL
 
 struct Hold {
   Hold() { ::pthread_mutex_lock(&places_mutex); }
@@ -110,6 +111,7 @@ Rc init(void** context, int* mask, const CommFacts& facts, Logger log) {
   }
   profile.pause(event_mask.paused());
   event_mask.join(mask, events_of(settings, facts));
+  mask_words[*place] = mask;
   *context = handle_of(Handle::event, *place, 0);
   char line[96];
   std::snprintf(line, sizeof line, "records communicator %llu rank %d",
@@ -121,7 +123,7 @@ Rc init(void** context, int* mask, const CommFacts& facts, Logger log) {
 Rc finalize(void* context) {
   const auto own = look(context);
   if (own.profile == nullptr || !own.profile->close()) return kSuccess;
-  event_mask.leave();
+  event_mask.leave(mask_words[own.index]);
   give_back(own.index, now_ns(CLOCK_MONOTONIC));
   return kSuccess;
 }

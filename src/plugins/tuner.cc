@@ -38,8 +38,8 @@ void Tuner::start(const Loaded& loaded, const TunerSettings& settings, const Com
   // Ranks with a table that may not be used say so to the others, who then do without as well.
   agreement_needed_ = c.id && !alone && c.nodes == 1 && !(settings.whole_job && fabric);
   if (!agreement_needed_ || settings.table.empty()) return;
-  const auto why = agreement_.enter(settings.shared, *c.id, off.empty() ? loaded.hash : 0,
-                                    static_cast<unsigned>(c.ranks), c.device);
+  const auto why =
+      agreement_.enter(settings.shared, *c.id, off.empty() ? loaded.hash : 0, static_cast<unsigned>(c.ranks));
   if (why.empty() || !off.empty()) return;
   off_ = true;
   said_ = "topotune tuner: off: " + why;

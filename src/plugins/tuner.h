@@ -14,7 +14,6 @@ namespace topotune::plugins {
 struct Communicator {
   std::optional<std::uint64_t> id;  // interfaces before v5 do not name it
   std::size_t ranks = 0, nodes = 0;
-  int device = -1;   // this rank's GPU in this process; -1 unknown
   std::string nccl;  // the version that made it; "" unknown
 };
 

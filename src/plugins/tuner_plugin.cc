@@ -39,19 +39,6 @@ std::string nccl_version(Logger log) {
          std::to_string(code % 100);
 }
 
-// The GPU for which this thread starts a communicator, by CUDA's number in this process; -1 unknown.
-int current_device() {
-  using GetDevice = int (*)(int*);
-  int device = -1;
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return -1;
-  if (void* get = ::dlsym(library, "cuCtxGetDevice");
-      get == nullptr || reinterpret_cast<GetDevice>(get)(&device) != 0)
-    device = -1;
-  ::dlclose(library);
-  return device;
-}
-
 // Variables and file are read by the first communicator of the process; all of them use what they held then.
 struct Once {
   TunerSettings settings = TunerSettings::from_environment();
@@ -108,8 +95,7 @@ Rc init(void** context, std::optional<std::uint64_t> comm_id, std::size_t ranks,
   };
   if (!memory_is_there()) return out_of_memory();
   try {
-    auto* tuner = new Tuner(once().loaded, once().settings,
-                            {comm_id, ranks, nodes, current_device(), nccl_version(log)}, log);
+    auto* tuner = new Tuner(once().loaded, once().settings, {comm_id, ranks, nodes, nccl_version(log)}, log);
     *context = tuner;
     const std::lock_guard hold(last_mutex);
     last_ranks = ranks, last_nodes = nodes;

@@ -90,6 +90,19 @@ TEST(Env, ATableThatMayNotBeUsedChangesNothing) {
   EXPECT_EQ(v1->get_env("NCCL_MIN_CTAS"), nullptr);
 }
 
+// The interface does not say which NCCL asks: what was measured with one is not given to another.
+TEST(Env, ASecondNcclTakesTheSettingsAway) {
+  const Job job;
+  const loader::Library library(TOPOTUNE_ENV);
+  auto* v2 = library.get<EnvV2>("ncclEnvPlugin_v2");
+  EXPECT_EQ(v2->init(2, 28, 9, "", loader::log), 0);
+  EXPECT_EQ(v2->init(2, 28, 9, "", loader::log), 0);
+  EXPECT_NE(v2->get_env("NCCL_MIN_CTAS"), nullptr);
+  EXPECT_EQ(v2->init(2, 30, 7, "", loader::log), 0);
+  EXPECT_EQ(v2->get_env("NCCL_MIN_CTAS"), nullptr);
+  EXPECT_TRUE(loader::said("topotune env: off: this process has NCCL 2.28.9 and 2.30.7"));
+}
+
 // Ranks with different numbers of thread blocks hang, and one node does not know what the others have.
 TEST(Env, SettingsAreForOneNodeOrByTheJobsHash) {
   struct Case {

@@ -283,6 +283,22 @@ TEST(Profiler, CommunicatorsShareTheMask) {
   EXPECT_EQ(mask & 30, 30);
 }
 
+// A process may have several NCCLs: when one goes, its word goes with it.
+TEST(Profiler, TheWordOfANcclThatIsGoneIsLeftAlone) {
+  Scene scene;
+  const loader::Library library(own_plugin());
+  auto* p = library.get<ProfilerNamed<DescrV5>>("ncclProfiler_v5");
+  int first = 0, second = 0;
+  void *a = nullptr, *b = nullptr, *c = nullptr;
+  ASSERT_EQ(p->init(&a, 1, &first, nullptr, 1, 2, 0, nullptr), 0);
+  ASSERT_EQ(p->init(&b, 2, &second, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_EQ(p->finalize(a), 0);
+  first = -1;
+  ASSERT_EQ(p->init(&c, 3, &second, nullptr, 1, 2, 0, nullptr), 0);
+  EXPECT_EQ(first, -1);
+  EXPECT_EQ(second, 6);
+}
+
 // Switched off and on from one thread while others record: the last word counts.
 TEST(Profiler, PauseHoldsAgainstThreads) {
   Scene scene;

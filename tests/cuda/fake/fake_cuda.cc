@@ -54,7 +54,6 @@ int gpus() {
 
 Context contexts[16];
 thread_local int current = 0;
-thread_local bool has_context = false;
 std::map<Ptr, std::pair<std::size_t, int>> blocks;  // address -> size, device
 std::size_t used[16] = {};
 
@@ -169,11 +168,7 @@ Rc cuDevicePrimaryCtxRetain(Context** context, int device) {
   return *context = &contexts[device], 0;
 }
 Rc cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-Rc cuCtxSetCurrent(Context* context) {
-  has_context = context != nullptr;
-  return current = has_context ? context->device : 0, 0;
-}
-Rc cuCtxGetDevice(int* device) { return *device = current, has_context ? 0 : 201; }
+Rc cuCtxSetCurrent(Context* context) { return current = context->device, 0; }
 Rc cuCtxEnablePeerAccess(Context*, unsigned) { return 0; }
 Rc cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return *total = fault() == "oom" ? std::size_t{64} << 20 : std::size_t{128} << 30,
