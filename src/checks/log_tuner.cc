@@ -269,8 +269,13 @@ TableUse never_spoken(const model::NcclLog& log) {
     out.at = tuner.env_at;
     return said(State::unused, "the environment plugin is off: " + *tuner.env_off);
   }
-  if (!tuner.loaded.empty())
-    return said(State::unused, fmt::format("NCCL loaded {}, which is not topotune's", tuner.loaded.back()));
+  if (!tuner.loaded.empty()) {
+    const auto& name = tuner.loaded.back();
+    if (name.find("topotune") != std::string::npos)
+      return said(State::unknown,
+                  fmt::format("NCCL loaded {}, and nothing that it says is in the log", name));
+    return said(State::unused, fmt::format("NCCL loaded {}, which is not topotune's", name));
+  }
   const auto named = std::ranges::find(log.env, "NCCL_TUNER_PLUGIN", &model::LogSetting::name);
   if (!tuner.made && !tuner.missing)
     return said(State::unknown,

@@ -114,15 +114,16 @@ Part check_table(const model::NcclLog& log, const std::optional<TuningTable>& ta
     if (use.state == State::unknown) add(Proof::unknown, use.text);
     if (use.state == State::idle && any(State::used)) rest += "; not asked yet: " + use.text;
     if (use.state == State::idle && !any(State::used)) add(Proof::unknown, use.text);
-    if (use.state != State::other_size) continue;
-    if (any(State::used) || any(State::idle))
+    if (use.state == State::other_size)
       rest +=
           "; nothing for " + (use.text.starts_with(kNothing) ? use.text.substr(kNothing.size()) : use.text);
-    else if (part.checks.empty())
-      add(Proof::fails, use.text);
   }
   for (const auto& use : uses)
     if (use.state == State::used) add(Proof::holds, use.text);
+  // Sizes of which the table says nothing are no fault; but then it is not in use either.
+  if (table && part.checks.empty())
+    for (const auto& use : uses)
+      if (use.state == State::other_size) return add(Proof::fails, use.text), part;
   if (!part.checks.empty()) part.checks.back().observed += rest;
   return part;
 }
@@ -139,14 +140,15 @@ Result<model::NcclLog> read_logs(const std::vector<std::string>& names) {
 
 std::vector<Part> check_log(const std::string& name, const model::NcclLog& log, const model::Plan& plan,
                             const std::optional<TuningTable>& table) {
-  Part transports{{}, table ? Needs::nothing : Needs::some};
   Part variables{{}, Needs::nothing};
+  check_log_variables(log, plan, variables.checks);
+  if (table) return {std::move(variables), check_table(log, table)};  // not how good the network is
+  Part transports;
   const checks::LogView view(log, nullptr, name);
   for (const auto& edge : log.edges) transports.checks.push_back(check_edge(view, edge));
   if (log.edges.empty())
     transports.checks.push_back(
         {"log", Proof::unknown, "lines that name the transports", "none (NCCL_DEBUG=INFO prints them)"});
-  check_log_variables(log, plan, variables.checks);
   return {std::move(transports), std::move(variables), check_table(log, table)};
 }
 
@@ -223,7 +225,8 @@ int verify(const VerifyOptions& options, const Globals& globals) {
     if (!loaded) return report(loaded.error());
     table = std::move(*loaded);
   }
-  const auto plan = plan_of(options, globals);
+  // Who asks for a table alone does not ask for this machine's plan.
+  const auto plan = table && options.plan_file.empty() ? model::Plan{} : plan_of(options, globals);
   if (!plan) return report(plan.error());
   const act::System system(options.root.empty() ? globals.sysroot : options.root);  // reading only
   const bool job = !options.pids.empty() || !options.logs.empty();
@@ -260,7 +263,8 @@ void add_verify(CLI::App& app, Globals& globals, int& status) {
   verb->add_option("--pid", options->pids, "a running rank, PID or PID=GPU (repeatable)")->type_name("PID");
   verb->add_option("--log", options->logs, "an NCCL log of the job (NCCL_DEBUG=INFO), plain, gzip or zstd")
       ->type_name("FILE");
-  verb->add_option("--tuned", options->table, "with --log: this tuning table is in use by all its ranks")
+  verb->add_option("--tuned", options->table,
+                   "with --log: whether this tuning table is in use by all its ranks, and nothing else")
       ->type_name("TABLE");
   verb->footer(
       "Exit status: 0 it holds, 2 something does not, 3 of the machine, a process, the transports or the "

@@ -25,22 +25,42 @@ std::optional<bool> several_by(const launch::Environment& environment, const cha
   return nodes ? std::optional(*nodes > 1) : std::nullopt;
 }
 
-// The first --nnodes (or a shorter form of it) in torchrun's words, or its variable; "1:1" is one node, too.
+// The first --nnodes (or a shorter form of it) in torchrun's words before the script's, or its variable;
+// "1:1" is one node, too.
 bool several_of_torchrun(const Words& words, const launch::Environment& environment) {
   auto nodes = environment("PET_NNODES").value_or("1");
-  const auto at = std::ranges::find_if(words, [](const auto& w) { return w.starts_with("--nn"); });
-  if (at != words.end()) {
+  const auto end = std::ranges::find_if(words, [](const auto& w) { return w.ends_with(".py"); });
+  const auto at = std::find_if(words.begin(), end, [](const auto& w) { return w.starts_with("--nn"); });
+  if (at != end) {
     const auto equals = at->find('=');
     nodes = equals != std::string::npos ? at->substr(equals + 1) : at + 1 != words.end() ? at[1] : "";
   }
   return nodes != "1" && nodes != "1:1";
 }
 
-// A program that was started without a launcher is the whole job, unless a scheduler has several nodes for
-// it.
-std::optional<bool> several_of_python(const launch::Environment& environment) {
-  for (const char* name : {"SLURM_JOB_NUM_NODES", "FLUX_JOB_NNODES"})
-    if (const auto several = several_by(environment, name); several.value_or(false)) return std::nullopt;
+// Whatever names hosts, in words or by a scheduler, is not looked into.
+bool names_hosts(const launch::Environment& environment) {
+  constexpr std::array kNames{"PBS_NODEFILE",
+                              "PE_HOSTFILE",
+                              "LSB_HOSTS",
+                              "LSB_MCPU_HOSTS",
+                              "LSB_DJOB_HOSTFILE",
+                              "COBALT_NODEFILE",
+                              "OAR_NODEFILE",
+                              "FLUX_URI",
+                              "HYDRA_HOST_FILE",
+                              "OMPI_MCA_orte_default_hostfile",
+                              "PRTE_MCA_prte_default_hostfile"};
+  return std::ranges::any_of(kNames, [&](const char* name) { return environment(name).has_value(); });
+}
+
+// A script that was started without a launcher is the whole job, unless something speaks of several processes
+// or nodes.
+std::optional<bool> several_of_script(const launch::Environment& environment) {
+  if (names_hosts(environment)) return std::nullopt;
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "FLUX_JOB_NNODES", "WORLD_SIZE", "PMI_SIZE",
+                           "NNODES", "PET_NNODES"})
+    if (const auto value = environment(name); value && *value != "1") return std::nullopt;
   return false;
 }
 
@@ -59,12 +79,8 @@ std::optional<bool> several_of_srun(const Words& words, const launch::Environmen
   return several_by(environment, "SLURM_JOB_NUM_NODES");
 }
 
-// Whatever names hosts, in words or by a scheduler, is not looked into.
 std::optional<bool> several_of_mpirun(const Words& words, const launch::Environment& environment) {
-  for (const char* name : {"PBS_NODEFILE", "PE_HOSTFILE", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_DJOB_HOSTFILE",
-                           "COBALT_NODEFILE", "OAR_NODEFILE", "FLUX_URI", "HYDRA_HOST_FILE",
-                           "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"})
-    if (environment(name)) return std::nullopt;
+  if (names_hosts(environment)) return std::nullopt;
   if (environment("SLURM_JOB_ID")) return several_by(environment, "SLURM_JOB_NUM_NODES");
   constexpr std::array<std::string_view, 5> kShort{"-H", "-f", "-rf", "-app", "-configfile"};
   for (const auto& w : words)
@@ -89,8 +105,12 @@ JobNodes nodes_of(const std::optional<launch::Rank>& rank, const Words& command,
   const bool module = name.starts_with("python") && command.size() > 2 && command[1] == "-m" &&
                       (command[2] == "torch.distributed.run" || command[2] == "torch.distributed.launch");
   if (name == "torchrun" || module) return {several_of_torchrun(command, environment), {}};
-  if (name.starts_with("python") && command.size() > 1 && !command[1].starts_with("-"))
-    return {several_of_python(environment), {}};
+  if (name.starts_with("python") && command.size() > 1) {
+    const auto script = name_of(command[1]);
+    if (script == "torchrun")
+      return {several_of_torchrun({command.begin() + 1, command.end()}, environment), {}};
+    if (script.ends_with(".py")) return {several_of_script(environment), {}};
+  }
   if (name == "srun") return {several_of_srun(command, environment), {}};
   if (!one_of(name, kMpirun)) return {};
   const auto several = several_of_mpirun(command, environment);

@@ -111,6 +111,7 @@ bool run_sets_it(const Context& context) {
 
 void no_table(Context& context, const Setting& plugin) {
   Found& found = context.add("NCCL35", plugin, "TOPOTUNE_TUNER_TABLE names a table");
+  found.finding.severity = Severity::info;  // another file, or whoever starts the job, may name it
   found.finding.title = "topotune's plugin is named, and no table";
   found.finding.remedy = "TOPOTUNE_TUNER_TABLE=/path/node.table for every rank, or `topotune run --tuned`";
 }
@@ -128,6 +129,7 @@ void several_nodes(Context& context, const Setting& table) {
   if (context.job.nodes.value_or(1) < 2) return;
   const auto* hash = context.last("TOPOTUNE_TUNER_HASH");
   if (hash != nullptr && (!hash->literal || !hash->value.starts_with("node:"))) return;
+  if (hash == nullptr && context.mentions({"TOPOTUNE_TUNER_HASH"})) return;  // exported as it came
   Found& found =
       context.add("NCCL35", hash != nullptr ? *hash : table, "TOPOTUNE_TUNER_HASH=HASH for all ranks");
   found.finding.title =
@@ -155,9 +157,9 @@ void check_topotune(Context& context) {
       check_value(context, *setting);
   }
   const auto* table = context.last("TOPOTUNE_TUNER_TABLE");
-  if (table != nullptr) relative_table(context, *table);
-  if (table != nullptr && named_plugin(context) != nullptr && !run_sets_it(context))
-    several_nodes(context, *table);
+  if (table == nullptr || run_sets_it(context)) return;
+  relative_table(context, *table);
+  if (named_plugin(context) != nullptr) several_nodes(context, *table);
 }
 
 void check_tables(std::vector<Context>& contexts) {

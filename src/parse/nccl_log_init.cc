@@ -148,6 +148,7 @@ bool communicator_line(State& state, std::string_view text) {
   ++state.epoch;  // a pointer may name another communicator from here on
   auto& instance = state.instances[static_cast<std::size_t>(index)];
   store(instance, f);
+  instance.began = instance.began || start;
   const bool ends =
       status.starts_with("Destroy") || status.starts_with("Abort") || status.starts_with("Finalize");
   if (ends)

@@ -103,6 +103,7 @@ struct Instance {
   double init_seconds = -1;
   std::optional<std::uint64_t> last_number;
   int last_shape = -1;
+  bool began = false;  // its first line was read
   bool tuner_answered = false;
   bool follows = false;  // another rank's calls make the timeline
 };

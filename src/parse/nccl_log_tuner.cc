@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "parse/nccl_log_lines.h"
@@ -17,6 +18,9 @@ namespace topotune::parse::log {
 namespace {
 
 using Kind = model::TunerAnswer::Kind;
+
+// The log holds all that this rank printed while it was made.
+bool whole(const Instance& instance) { return instance.began && instance.initialised; }
 
 constexpr std::string_view kTuner = "topotune tuner: ";
 constexpr std::string_view kEnvOff = "topotune env: off: ";
@@ -103,10 +107,17 @@ class Answers {
     const int index = static_cast<int>(out_.answers.size());
     out_.answers.push_back(answer(s_, line));
     site_of_.push_back(line.site);
-    if (line.instance >= 0 && by_instance_[static_cast<std::size_t>(line.instance)] < 0)
+    if (line.instance >= 0 && fits(index, static_cast<std::size_t>(line.instance)))
       bind(index, static_cast<std::size_t>(line.instance));
     else
       loose_.push_back(index);
+  }
+
+  // Has no answer yet, and is not of another size.
+  bool fits(int index, std::size_t i) const {
+    const auto& a = out_.answers[static_cast<std::size_t>(index)];
+    return by_instance_[i] < 0 &&
+           (a.nranks == 0 || instance(i).nranks <= 0 || instance(i).nranks == a.nranks);
   }
 
   void bind(int index, std::size_t i) {
@@ -117,19 +128,16 @@ class Answers {
   void identify(model::TunerAnswer& to, std::size_t i) const {
     if (communicator_[i] >= 0) to.communicator = communicator_[i];
     if (instance(i).rank >= 0) to.rank = instance(i).rank;
-    to.made = instance(i).initialised;
+    to.made = whole(instance(i));
   }
 
   // A line whose communicator nobody had named yet, or that several threads printed at a time: it is of a
   // communicator of its size that has none.
   void settle(int index) {
-    const auto& a = out_.answers[static_cast<std::size_t>(index)];
     const int site = site_of_[static_cast<std::size_t>(index)];
-    for (const int i : s_.sites[static_cast<std::size_t>(site)].instances) {
-      const auto at = static_cast<std::size_t>(i);
-      const bool fits = a.nranks == 0 || instance(at).nranks <= 0 || instance(at).nranks == a.nranks;
-      if (by_instance_[at] < 0 && fits) return bind(index, at);
-    }
+    for (const int i : s_.sites[static_cast<std::size_t>(site)].instances)
+      if (fits(index, static_cast<std::size_t>(i))) return bind(index, static_cast<std::size_t>(i));
+    unclear_.insert(site);
   }
 
   // Ranks to which the plugin never spoke.
@@ -142,6 +150,7 @@ class Answers {
       none.host = s_.hosts[site.host];
       if (site.pid >= 0) none.pid = site.pid;
       identify(none, i);
+      none.made = none.made && !unclear_.contains(in.site);
       out_.answers.push_back(std::move(none));
     }
   }
@@ -150,6 +159,7 @@ class Answers {
   const std::vector<int>& communicator_;
   model::LogTuner out_;
   std::vector<int> by_instance_, site_of_, loose_;
+  std::set<int> unclear_;  // sites with lines of no communicator that is in the log
   std::map<std::pair<int, int>, std::size_t> asked_;  // by host and process
 };
 
@@ -196,7 +206,7 @@ model::LogTuner tuner_of(const State& state, const std::vector<int>& communicato
   out.missing = std::ranges::any_of(state.log.notes, [](const model::LogNote& n) {
     return n.kind == model::NoteKind::plugin_missing && n.subject == "TUNER";
   });
-  out.made = std::ranges::any_of(state.instances, &Instance::initialised);
+  out.made = std::ranges::any_of(state.instances, whole);
   return out;
 }
 

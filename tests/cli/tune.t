@@ -98,8 +98,13 @@ EXPECT: export TOPOTUNE_TUNER_HASH=node:
 NOT: export NCCL_M
 
 NAME: launchers that stay on one node
-RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; for c in "torchrun --nproc-per-node 2 x" "torchrun --nnodes=1 x" "python3 -m torch.distributed.run --standalone x" "srun -N1 x" "srun -n 8 --nodes=1 x" "mpirun -np 8 x" "python train.py"; do env -u SLURM_JOB_ID TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- $c | grep -c "^export NCCL_M.*_CTAS=32"; done | tr "\n" " "
-EXPECT: 2 2 2 2 2 2 2
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; for c in "torchrun --nproc-per-node 2 x" "torchrun --nnodes=1 x" "python3 -m torch.distributed.run --standalone x" "srun -N1 x" "srun -n 8 --nodes=1 x" "mpirun -np 8 x" "python train.py" "torchrun --standalone train.py --nn-depth 4"; do env -u SLURM_JOB_ID TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- $c | grep -c "^export NCCL_M.*_CTAS=32"; done | tr "\n" " "
+EXPECT: 2 2 2 2 2 2 2 2
+
+NAME: a Python script is one node where nothing speaks of several
+RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; export TOPOTUNE_TUNER_ACCEPT=machine; run() { topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- "$@"; }; WORLD_SIZE=16 run python train.py; NNODES=2 run python train.py; PBS_NODEFILE=/x run python train.py; run python /usr/bin/torchrun --nnodes=2 t.py; run python3 /opt/bin/deepspeed t.py; echo end
+EXPECT: left out
+NOT: export NCCL_M
 
 NAME: the hash of the whole job is enough
 RUN: printf 'topotune-tuning-table 1\nmachine x\nnccl 1\nset NCCL_MIN_CTAS 32\nset NCCL_MAX_CTAS 32\nend 0\n' >$TMP/t; export TOPOTUNE_TUNER_HASH=$(TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- true | sed -n 's/.*HASH=node:\([0-9a-f]*\).*/\1/p'); TOPOTUNE_TUNER_ACCEPT=machine topotune run --tuned $TMP/t --topology "$DATA/machines/h200x2-nccl-dump.xml" --dry-run -- srun --nodes 4 x

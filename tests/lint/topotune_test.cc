@@ -63,6 +63,21 @@ TEST(Topotune, RunTunedSetsTheTable) {
             nullptr);
 }
 
+TEST(Topotune, WhatRunOrAnotherShellSetsIsNoFault) {
+  EXPECT_EQ(judged("a.sh",
+                   "#!/bin/bash\nexport TOPOTUNE_TUNER_TABLE=./node.table\n"
+                   "topotune run --tuned $TOPOTUNE_TUNER_TABLE -- python t.py\n")
+                ->find("NCCL35"),
+            nullptr);
+  EXPECT_EQ(judged("job.sbatch",
+                   "#!/bin/bash\n#SBATCH --nodes=4\nexport NCCL_TUNER_PLUGIN=/o/libnccl-tuner-topotune.so\n"
+                   "export TOPOTUNE_TUNER_TABLE=/t\nexport TOPOTUNE_TUNER_HASH\nsrun python t.py\n")
+                ->find("NCCL35"),
+            nullptr);
+  EXPECT_EQ(judged("Dockerfile", "FROM x\nENV NCCL_TUNER_PLUGIN=/o/libnccl-tuner-topotune.so\n")->ids(),
+            "NCCL35:info:2");
+}
+
 TEST(Nccl32, APluginThatTheMachineAtHandDoesNotHave) {
   Options here;
   here.file_exists = [](const std::string& path) { return path == "/there.so"; };
