@@ -25,12 +25,12 @@ std::string prefix() { return "topotune-tuner-" + std::to_string(::geteuid()) + 
 bool ours(const struct stat& status) { return S_ISREG(status.st_mode) && status.st_uid == ::geteuid(); }
 
 // One rank at a time comes or goes: a lock of this open file alone, for the moments that it takes.
-bool lock(int fd) {
+bool lock(int fd, int turns = 2000) {
   struct flock whole {};
   whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
-  for (int turn = 0; turn < 2000; ++turn) {
+  for (int turn = 0; turn < turns; ++turn) {
     if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return true;
-    if (errno != EAGAIN && errno != EACCES && errno != EINTR) return false;
+    if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || turn + 1 == turns) return false;
     const timespec moment{0, 1'000'000};
     ::nanosleep(&moment, nullptr);
   }
@@ -72,7 +72,7 @@ void Agreement::leave() {
 void Agreement::remove_file(bool held_by_others) const {
   const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   struct stat status {};
-  if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_ino == file_ && lock(fd) &&
+  if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_ino == file_ && lock(fd, held_by_others ? 1 : 2000) &&
       (held_by_others || ::flock(fd, LOCK_EX | LOCK_NB) == 0) && ::fstat(fd, &status) == 0 &&
       status.st_nlink > 0)
     ::unlink(path_.c_str());
