@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/planning.h"
 #include "cli/tune_apply.h"
+#include "emit/plan_files.h"
 #include "launch/bind.h"
 #include "launch/quick.h"
 #include "launch/rank.h"
@@ -236,24 +237,12 @@ std::string line_of(const Start& start) {
   return printable(out);
 }
 
-// A value as a shell reads it back.
-std::string quoted(const std::string& value) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("_./:,=+@%^-", c);
-  };
-  if (!value.empty() && value.find('\0') == std::string::npos && std::ranges::all_of(value, plain))
-    return value;
-  std::string out = "'";
-  for (const char c : value) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // The variables as lines for a shell, the rest as comments.
 std::string shell_text(const Start& start) {
   auto out = "# " + printable(place_text(start)) + "\n";
   for (const auto& note : start.notes) out += "# " + printable(note) + "\n";
   for (const auto& change : start.changes)
-    out += change.value ? fmt::format("export {}={}\n", change.name, quoted(*change.value))
+    out += change.value ? fmt::format("export {}={}\n", change.name, emit::shell_word(*change.value))
                         : fmt::format("unset {}\n", change.name);
   return out;
 }

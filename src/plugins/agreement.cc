@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+
+#include "plugins/memory.h"
 
 namespace topotune::plugins {
 
@@ -48,12 +49,6 @@ bool first_in(int fd) {
   const bool first = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
   ::flock(fd, LOCK_SH | LOCK_NB);
   return first;
-}
-
-// A file larger than the process may write is answered with a signal that ends it.
-bool may_write(std::size_t bytes) {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <exception>
 
@@ -13,6 +15,13 @@ inline bool memory_is_there() noexcept {
   if (block == nullptr) return false;
   std::free(block);
   return std::uncaught_exceptions() >= 0;
+}
+
+// Whether a file may be so large: the kernel answers one beyond RLIMIT_FSIZE with SIGXFSZ, which ends the
+// process.
+inline bool may_write(std::size_t bytes) noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
 }
 
 }  // namespace topotune::plugins

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "plugins/memory.h"
 #include "plugins/profiler_api.h"
 #include "plugins/ticks.h"
 #include "tune/hash.h"
@@ -85,11 +85,10 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
   }
 }
 
-// 0, or why a file of this size cannot be: beyond the limit the kernel would send SIGXFSZ. Its memory is
-// taken now: a full /dev/shm must not kill the job later.
+// 0, or why a file of this size cannot be. Its memory is taken now: a full /dev/shm must not kill the job
+// later.
 int take_memory(int fd, std::size_t bytes) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return EFBIG;
+  if (!may_write(bytes)) return EFBIG;
   int code = EINTR;  // a timer of the job's
   for (int turn = 0; turn < 100 && code == EINTR; ++turn)
     code = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));

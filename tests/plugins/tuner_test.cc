@@ -279,16 +279,21 @@ TEST(Tuner, LeavesAloneWhatNcclMarksByItsCost) {
   EXPECT_EQ(channels, 0);
 }
 
+// In a process of its own: the first of two ranks, and no other.
+void enter_alone(std::uint64_t id) {
+  void* handle = ::dlopen(TOPOTUNE_TUNER, RTLD_NOW | RTLD_LOCAL);
+  auto* v5 = static_cast<TunerV5*>(::dlsym(handle, "ncclTunerPlugin_v5"));
+  void* context = nullptr;
+  v5->init(&context, id, 2, 1, nullptr, nullptr, nullptr);
+}
+
 // A name can come again after ranks that are gone: what they left counts for nothing.
 TEST(Tuner, RanksThatDiedLeaveNothingBehind) {
   const Job job;
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    void* handle = ::dlopen(TOPOTUNE_TUNER, RTLD_NOW | RTLD_LOCAL);
-    auto* v5 = static_cast<TunerV5*>(::dlsym(handle, "ncclTunerPlugin_v5"));
-    void* context = nullptr;
-    v5->init(&context, 21, 2, 1, nullptr, nullptr, nullptr);
+    enter_alone(21);
     ::_exit(0);
   }
   int status = -1;
@@ -394,10 +399,7 @@ TEST(Tuner, ChildrenOfARankHoldNothing) {
   std::fflush(nullptr);
   const pid_t rank = ::fork();
   if (rank == 0) {
-    void* handle = ::dlopen(TOPOTUNE_TUNER, RTLD_NOW | RTLD_LOCAL);
-    auto* v5 = static_cast<TunerV5*>(::dlsym(handle, "ncclTunerPlugin_v5"));
-    void* context = nullptr;
-    v5->init(&context, 23, 2, 1, nullptr, nullptr, nullptr);
+    enter_alone(23);
     if (::fork() == 0) {
       const pid_t child = ::getpid();
       (void)!::write(born[1], &child, sizeof child);
